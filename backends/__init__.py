@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import scipy_of
 from func.backends.devices import DeviceNamespace
-from func.backends.support.arrays import scipy_of
 
 __all__ = [
     "is_device_array",

@@ -1,11 +1,10 @@
 """Memory that transforms keep for the next array: fresh pages take longer than most arithmetic on them.
 
-The system clears each page that it hands out, and the C library gives large blocks back as soon as an array dies. A
+The system clears each page that it hands out, and the C library returns large blocks as soon as an array dies. A
 gradient of arrays of 256 × 256 spends three quarters of its time there. So NumPy allocates by a caching allocator
-(`backends/llvm/memory/`) while a transform runs. Its code is native: it is taken from the cache on disk, or compiled
-in the background, once slow calls show that it is worth it.
-
-`enter` and `leave` stand around every call of a transform.
+(`backends/llvm/memory/`) while a transform runs. Its code is native: it comes from the cache on disk, or from a
+background compilation, once slow calls show that it is worth it. `enter` and `leave` surround every call of a
+transform.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 SLOW = 5e-4
 """Seconds from which a call is slow: it may work on arrays whose memory the system provides."""
 WORTH_LOADING, WORTH_COMPILING = 0.005, 0.5
-"""Seconds in slow calls from which the code is taken from disk, and from which it is compiled."""
+"""Seconds in slow calls after which to load the code from disk, and after which to compile it."""
 DEFAULT_LIMIT = 1 << 28
 """Bytes that wait for the next array, at most."""
 
@@ -108,9 +107,9 @@ def enter() -> Any:
 
 
 def enter_after_interrupt() -> Any:
-    """What `leave` takes if an outermost transform finds the allocator in force: one that was interrupted left it so.
+    """The argument of `leave` if an outermost transform finds the allocator set, after an interrupt.
 
-    An interrupt between two bytecodes of `enter` or `leave` does that; the next transform ends it.
+    An interrupt between two bytecodes of `enter` or `leave` leaves it set; the next transform ends it.
     """
     allocator = MEMORY.allocator
     if allocator is None or allocator.variable.get() is not allocator.handler:

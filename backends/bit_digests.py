@@ -1,7 +1,7 @@
-"""Digests of large arrays: whether one still has the bits of a copy shows in one reading, not in one of both.
+"""Digests of large arrays: one reading shows whether an array still has the bits of a copy.
 
-The code is native: it is taken from the cache on disk, or compiled in the background, once comparisons have taken so
-long that it is worth it.
+The code is native: it comes from the cache on disk, or from a background compilation, once slow comparisons show that
+it is worth it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from func.backends import blocks, messages
 
 SEVERAL = 1 << 25
-"""Bytes from which several threads take part: what fits into a cache is read faster than another thread wakes."""
+"""Bytes from which on several threads take part: a read from the cache is faster than the wake-up of a thread."""
 CHUNK = 1 << 22
 """Bytes that one thread takes at once. Each chunk has a digest, so the whole does not depend on how many threads there
 are."""
 WORTH_LOADING, WORTH_COMPILING = 0.003, 0.03
-"""Seconds in comparisons from which the code is taken from disk, and from which it is compiled."""
+"""Seconds in comparisons after which to load the code from disk, and after which to compile it."""
 
 
 class Digests:
@@ -35,7 +35,7 @@ class Digests:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is code."""
+        """Whether the code is available."""
         return self._function is not None
 
     def of(self, x: Any) -> bytes:
@@ -59,7 +59,7 @@ class Digests:
         return out.tobytes() + ctypes.string_at(address + stripes * STRIPE, x.nbytes - stripes * STRIPE)
 
     def same_bits(self, x: Any, y: Any) -> bool:
-        """Whether two arrays agree, bit by bit, by a comparison: the time of it decides when there will be code."""
+        """Whether two arrays agree, bit by bit; the time of comparisons determines when to get the code."""
         begin = perf_counter()
         result = blocks.same_bits(x, y)
         self._note(perf_counter() - begin)

@@ -1,12 +1,10 @@
 """NumPy's functions on large arrays, block by block, by several threads.
 
-NumPy computes in one thread, and lets other threads of Python run meanwhile. So a function of a large array is called
-for blocks of it, by the calling thread and by helpers, and each call writes its part of one result. Every element meets
-the code that it would meet in one call: blocks end where NumPy's own inner loops may end, rows that are summed stay
-whole, and a sum of everything is cut where NumPy's sum is. So results are NumPy's bits, however many threads there are.
-
-Other layouts and types are left to NumPy, and so is everything where one thread is allowed (`func.config.num_threads`)
-or inside `in_one_thread`.
+NumPy computes in one thread, and lets other threads of Python run meanwhile. So the calling thread and helpers call a
+function of a large array for blocks of it, and each call writes its part of one result. Every element runs through the
+same code as in one call: blocks end where NumPy's own inner loops may end, summed rows stay whole, and a sum of
+everything splits where NumPy's does. So results are NumPy's bits, for any number of threads. NumPy alone computes other
+layouts and types, and everything with one thread (`func.config.num_threads`) or inside `in_one_thread`.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ PER_BYTE, PER_OPERATION = 1.2e-10, 2e-11
 EXACT = 4
 """Costs of functions that processors have, such as quotients, whose bits do not depend on NumPy's way to an operand."""
 UNIT = 8192
-"""Blocks are cut at multiples of so many elements: those of NumPy's buffers, and so of its vectors."""
+"""The unit of block lengths in elements: that of NumPy's buffers, and so of its vectors."""
 BLOCKS_OF_THREAD = 8
 """Blocks for each thread: one that starts late, or is slow, leaves its share to the others."""
 
@@ -51,7 +49,7 @@ _BY_SEVERAL = getattr(sys, "_is_gil_enabled", lambda: True)()
 _ALONE: ContextVar[bool] = ContextVar("func_in_one_thread", default=False)
 _KINDS = frozenset("fcbiu")
 _KINDS_OF_ERRORS = {"divide": "divide by zero", "over": "overflow", "under": "underflow", "invalid": "invalid value"}
-"""What NumPy calls the errors of `np.errstate` when it tells of them."""
+"""NumPy's names for the errors of `np.errstate` in its messages."""
 
 
 @contextlib.contextmanager
@@ -100,7 +98,7 @@ def _is_repeated(x: Any, largest: Any) -> bool:
 def _unbuffered(ufunc: Any, args: Sequence[Any]) -> Any:
     """`ufunc(*args)` without the buffers into which NumPy copies an operand with one element for each row.
 
-    Its copies take a fourth of an addition. Call it in a context of its own.
+    Its copies take a fourth of an addition. Call it in a separate context.
     """
     np.setbufsize(16)
     return ufunc(*args)
@@ -115,14 +113,14 @@ def reduce(ufunc: Any, x: Any, axes: tuple[int, ...], dtype: Any = None) -> Any:
     if axes == tuple(range(number)):
         if number == rank:
             return _sum_of_all(ufunc, x, dtype, helpers) if ufunc is np.add else ufunc.reduce(x, axes, dtype)
-        kept, unit = x.shape[number:], 256
-        width = int(np.prod(kept, dtype=int))
+        out_shape, unit = x.shape[number:], 256
+        width = int(np.prod(out_shape, dtype=int))
         view = x.reshape(*x.shape[:number], width)
         inner: Any = (Ellipsis,)
         reduced = axes
     elif axes == tuple(range(rank - number, rank)):
-        kept, unit = x.shape[: rank - number], 1
-        width = int(np.prod(kept, dtype=int))
+        out_shape, unit = x.shape[: rank - number], 1
+        width = int(np.prod(out_shape, dtype=int))
         view = x.reshape(width, *x.shape[rank - number :])
         inner = ()
         reduced = tuple(range(1, number + 1))
@@ -139,7 +137,7 @@ def reduce(ufunc: Any, x: Any, axes: tuple[int, ...], dtype: Any = None) -> Any:
         part = slice(cuts[number], cuts[number + 1])
         ufunc.reduce(view[(*inner, part)], reduced, dtype, out=out[part])
 
-    return out.reshape(kept) if _run(block, len(cuts) - 1, helpers) else ufunc.reduce(x, axes, dtype)
+    return out.reshape(out_shape) if _run(block, len(cuts) - 1, helpers) else ufunc.reduce(x, axes, dtype)
 
 
 def copy(x: Any) -> Any:
@@ -185,7 +183,7 @@ def by_several(x: Any, block: Callable[[int], None], count: int) -> bool:
 
 
 def differ_early(x: Any, y: Any) -> bool:
-    """Whether the first bytes of two arrays of one contiguous layout differ: what was written to does as a rule."""
+    """Whether the first bytes of two arrays of one contiguous layout differ, as they usually do after a write."""
     a, b = x.__array_interface__["data"][0], y.__array_interface__["data"][0]
     return bool(_comparison()(a, b, min(x.nbytes, _FIRST)))
 
@@ -206,7 +204,7 @@ def _comparison() -> Callable[[int, int, int], int]:
 
 
 def _helpers_for(arrays: Sequence[Any], largest: Any, cost: float) -> int:
-    """How many other threads take part in a call."""
+    """The number of other threads in a call."""
     from func.backends import thread_count  # start-up time: few arrays are large
 
     helpers = thread_count.num_threads() - 1
@@ -219,7 +217,7 @@ def _helpers_for(arrays: Sequence[Any], largest: Any, cost: float) -> int:
 
 
 def _seconds(size: int, itemsize: int, cost: float) -> float:
-    """What NumPy takes for a call, about."""
+    """NumPy's approximate time for a call."""
     return size * itemsize * (PER_BYTE + PER_OPERATION * cost)
 
 
@@ -228,14 +226,13 @@ def _size_of(x: Any) -> int:
 
 
 def _flushes_to_zero(smallest_normal: float = sys.float_info.min) -> bool:
-    """Whether the processor takes the tiniest numbers for zero in this thread: others would not."""
+    """Whether this thread's processor flushes subnormal numbers to zero: others would not."""
     return smallest_normal * 0.5 == 0.0
 
 
 def _operands(args: Sequence[Any], shape: tuple[int, ...]) -> list[tuple[Any, bool]] | None:
-    """The operands, and which of them are cut along their first axis; None where NumPy shall do it.
-
-    Where all of them have the same shape, they are taken as vectors.
+    """The operands, and which of them are split along their first axis; None if NumPy shall compute. Operands of one
+    shape count as vectors.
     """
     arrays = [x for x in args if type(x) is ndarray and x.ndim]
     is_flat = True
@@ -255,7 +252,7 @@ def _operands(args: Sequence[Any], shape: tuple[int, ...]) -> list[tuple[Any, bo
 
 
 def _cuts(length: int, unit: int, seconds: float, helpers: int) -> list[int]:
-    """Where blocks of an axis begin, and its end: at multiples of the unit."""
+    """The starts of an axis's blocks, and its end: at multiples of the unit."""
     blocks = max(1, min((helpers + 1) * BLOCKS_OF_THREAD, int(seconds / LEAST_BLOCK)))
     step = ceil(length / blocks / unit) * unit
     return [*range(0, length, step), length]
@@ -293,7 +290,7 @@ _checked: list[bool] = []
 
 
 def _halves_as_numpy() -> bool:
-    """Whether this version of NumPy sums so, which a sum of numbers of all sizes shows."""
+    """Whether this version of NumPy sums in this way, by a sum of numbers of all sizes."""
     if not _checked:
         x = np.exp(np.arange(1003) % 37 - 18.0) * np.cos(np.arange(1003))
         middle = _half(x.size)
@@ -305,7 +302,7 @@ def _halves_as_numpy() -> bool:
 class _Job:
     """One function of the number of a block, for all blocks: threads take the next one in turn."""
 
-    __slots__ = ("_done", "_taken", "all_done", "block", "count", "error", "found")
+    __slots__ = ("_done", "_taken", "all_done", "block", "count", "error", "new_errors")
 
     def __init__(self, block: Callable[[int], None], count: int) -> None:
         self.block: Any = block
@@ -313,7 +310,7 @@ class _Job:
         self.all_done = allocate_lock()
         self.all_done.acquire()
         self.error: BaseException | None = None
-        self.found: dict[int, frozenset[str]] = {}
+        self.new_errors: dict[int, frozenset[str]] = {}
         """By block, which floating point errors there were."""
         self._taken = itertools.count()
         self._done = itertools.count(1)
@@ -334,7 +331,7 @@ class _Job:
             except BaseException as error:
                 self.error = error
             if kinds:
-                self.found[number] = frozenset(kinds)
+                self.new_errors[number] = frozenset(kinds)
                 kinds.clear()
             if next(self._done) == self.count:
                 self.all_done.release()
@@ -400,16 +397,16 @@ def _run(block: Callable[[int], None], count: int, helpers: int, unbuffered: boo
         contexts[0].run(job.work, bool(told), unbuffered)
         job.all_done.acquire()
     finally:
-        job.block = None  # whoever comes late holds no array
+        job.block = None  # a late thread keeps no array
     if job.error is not None:
         if isinstance(job.error, Exception):
             return False
         raise job.error
-    found = told & set().union(*job.found.values())
-    if not found:
+    errors = told & set().union(*job.new_errors.values())
+    if not errors:
         return True
-    for number, kinds in job.found.items():
-        if kinds >= found:
+    for number, kinds in job.new_errors.items():
+        if kinds >= errors:
             block(number)
             return True
     return False

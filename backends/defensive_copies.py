@@ -1,13 +1,12 @@
-"""Copies that graphs and programs keep: of a large array that nobody has written to in between, one copy for all.
+"""Defensive copies for graphs and programs: one copy of a large array for all, until a write to it.
 
 An operation saves the operands that its derivative needs, and users may write to their arrays later. A loop that uses
-one matrix in every step would keep it once for each step. So the copy of a large array is looked up by the memory that
-it was taken from, and is kept again where it still has the same bits. The copies are read-only: whoever hands one out
-copies it.
+one matrix in every step would copy it for each step. So operations look up the copy of a large array by the source
+memory, and reuse it if it still has the same bits. The copies are read-only: code that returns one copies it.
 
-A copy ends with the graphs that hold it. But a gradient that is called again and again takes one of its data each time.
-So the second copy of an array is kept until the next call, as long as the array lives, unless it is written to in
-between; `func.config.array_cache` bounds the bytes of all of them.
+A copy ends with its graphs. But repeated calls of a gradient would copy their data each time. So the second copy of an
+array stays until the next call, as long as the array lives and is not written; `func.config.array_cache` bounds the
+bytes of all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LARGE = 1 << 16
 
 
 class _Copy(weakref.ref[Any]):
-    """A reference to a copy, with what has been found out about it."""
+    """A reference to a copy, with known facts about it."""
 
     __slots__ = ("digest", "key")
     key: Any
@@ -35,18 +34,18 @@ class _Copy(weakref.ref[Any]):
 
 
 _COPIES: dict[Any, _Copy] = {}
-"""The copies that somebody holds, by the memory, shape, strides and dtype that they were taken from."""
+"""The live copies, by the memory, shape, strides and dtype of their sources."""
 
 
 class _Source(weakref.ref[Any]):
-    """A reference to an array that a copy was taken of, or to the one whose view it was."""
+    """A reference to the source array of a copy, or to the base of a view."""
 
     __slots__ = ("copy", "key", "varies")
     key: Any
     copy: Any
-    """A copy that is kept for the next call, which may ask for it again."""
+    """A copy stored for the next call, which may request it again."""
     varies: bool
-    """Whether it has been written to between two calls."""
+    """Whether the array was written between two calls."""
 
 
 _SOURCES: dict[Any, _Source] = {}
@@ -61,11 +60,11 @@ def _forget(reference: weakref.ref[Any]) -> None:
 
 
 def forget_copies() -> None:
-    """Give back the memory of copies that are kept for the next call."""
+    """Free the memory of copies stored for the next call."""
     _SOURCES.clear()
 
 
-def kept_copy(array: Any) -> Any:
+def shared_copy(array: Any) -> Any:
     """A read-only copy of a NumPy array: the one taken before of the same memory, while that has the same bits."""
     if not array.flags.forc or array.dtype.hasobject:
         return array.copy("K")
@@ -84,7 +83,7 @@ def kept_copy(array: Any) -> Any:
 
 
 def _note_source(key: Any, array: Any, copy: Any, is_changed: bool) -> None:
-    """An array was copied: the second copy of one that nobody has written to is kept, as there may be a third."""
+    """Note a copy of an array: stores the second copy of an unwritten one, as there may be a third."""
     while type(array.base) is np.ndarray:
         array = array.base
     source = _SOURCES.get(key)
@@ -99,9 +98,9 @@ def _note_source(key: Any, array: Any, copy: Any, is_changed: bool) -> None:
         source.copy, source.varies = None, True
     else:
         source.copy = copy
-        kept = [other for other in list(_SOURCES.values()) if other.copy is not None]
-        total = sum([other.copy.nbytes for other in kept])
-        for other in kept:  # the oldest first
+        sources = [other for other in list(_SOURCES.values()) if other.copy is not None]
+        total = sum([other.copy.nbytes for other in sources])
+        for other in sources:  # the oldest first
             if total <= MEMORY.limit:
                 break
             total -= other.copy.nbytes

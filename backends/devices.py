@@ -1,9 +1,9 @@
-"""A device's library under NumPy's and SciPy's names. What it lacks is computed on the host, with one warning.
+"""A device's library under NumPy's and SciPy's names. The host computes missing functions, with one warning.
 
-Implementations and generated code ask a `DeviceNamespace` for functions and need not know what the library has: a
-function of the device is handed out as it is; one that the device lacks, or that it has for other dtypes only, is
-NumPy's or SciPy's own, between two copies. Linear algebra raises LinAlgError as NumPy's does: left to itself, CuPy
-returns numbers without meaning for a matrix that has no factor, since asking costs a synchronisation.
+Implementations and generated code get functions from a `DeviceNamespace`: a function of the
+device unchanged, or NumPy's or SciPy's own, between two copies, if the device lacks it for the dtype. Linear algebra
+raises LinAlgError like NumPy's: CuPy by itself returns meaningless numbers for a matrix without a factor, since a check
+costs a synchronisation.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import scipy_of
 from func.backends.quiet import quietly
 from func.backends.records import Record
-from func.backends.support.arrays import scipy_of
 
 PUBLIC = "func.errors"
 """The module by whose name users know the errors, from the start: tracebacks and pickles call them so."""
@@ -33,7 +33,7 @@ class FuncError(Exception):
 
 
 class DeviceError(FuncError, RuntimeError):
-    """A device refuses, or there is none: the message says what to do."""
+    """A device rejects a request, or there is none: the message suggests what to do."""
 
     __module__ = PUBLIC
 
@@ -83,7 +83,7 @@ class DeviceNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             return getattr(self._device, name)
-        value = self._scipy(name[6:]) if name.startswith("scipy_") else self._found(name)
+        value = self._scipy(name[6:]) if name.startswith("scipy_") else self._lookup(name)
         self.__dict__[name] = value
         return value
 
@@ -115,7 +115,7 @@ class DeviceNamespace:
         inner._is_checked = host.__name__.endswith(".linalg")
         return inner
 
-    def _found(self, name: str) -> Any:
+    def _lookup(self, name: str) -> Any:
         device = getattr(self._device, name, None)
         host: Any = getattr(self._host, name) if device is None else getattr(self._host, name, None)
         if device is None and (isinstance(host, type) or not callable(host)):
@@ -153,15 +153,15 @@ class HostFunction:
         return self.computed(args, kwargs)
 
     def computed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result, on the device; written into `out` where a ufunc is given it."""
-        given: Any = kwargs.pop("out", None)
+        """The result, on the device; written into a ufunc's `out` if there is one."""
+        out: Any = kwargs.pop("out", None)
         if isinstance(self.function, np.ufunc) and len(args) > self.function.nin:
-            args, given = args[: self.function.nin], args[self.function.nin :]
-        call = functools.partial(self.function, **{name: self._moved(value) for name, value in kwargs.items()})
-        result = self._returned(quietly(call, *[self._moved(arg) for arg in args]))
-        if given is None:
+            args, out = args[: self.function.nin], args[self.function.nin :]
+        call = functools.partial(self.function, **{name: self._to_host(value) for name, value in kwargs.items()})
+        result = self._returned(quietly(call, *[self._to_host(arg) for arg in args]))
+        if out is None:
             return result
-        targets: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        targets: tuple[Any, ...] = out if isinstance(out, tuple) else (out,)
         for target, value in zip(targets, result if isinstance(result, tuple) else (result,), strict=True):
             target[...] = value
         return targets if isinstance(result, tuple) else targets[0]
@@ -173,17 +173,17 @@ class HostFunction:
         warnings.warn(
             f"{self.path} is computed on the host, {why}: its arrays are copied there and back at every call\n"
             "Write it with functions that the device has, or compute this part on the host: x.get() brings an array "
-            "there. warnings.filterwarnings accepts or refuses such calls by func.errors.HostComputationWarning.",
+            "there. warnings.filterwarnings accepts or rejects such calls by func.errors.HostComputationWarning.",
             HostComputationWarning,
             stacklevel=_frames_inside(),
         )
         self._told[self.path] = why  # not where a filter makes an error of it: the next call raises it as well
 
-    def _moved(self, value: Any) -> Any:
+    def _to_host(self, value: Any) -> Any:
         if isinstance(value, self._array_type):
             return value.get()  # type: ignore[attr-defined]
         if isinstance(value, (tuple, list)):
-            return type(value)([self._moved(item) for item in value])
+            return type(value)([self._to_host(item) for item in value])
         return value
 
     def _returned(self, value: Any) -> Any:
@@ -193,7 +193,7 @@ class HostFunction:
 
 
 class UfuncLoop(Record):
-    """How a ufunc of a device computes what NumPy's does: dtypes of operands and results, None for as they are."""
+    """The dtypes of operands and results for NumPy's results by a device's ufunc, None for unchanged."""
 
     operands: tuple[np.dtype[Any], ...] | None
     results: tuple[np.dtype[Any], ...] | None
@@ -248,8 +248,8 @@ class CompletedUfunc:
         holds = functools.partial(_holds, into_floats=is_question or _kind_of(results[0]) in "fc")
         by_itself = next((own for own in loops if _goes_into(key, own)), None)
         if by_itself is not None and loops[by_itself] == results:
-            wanted = key if is_question else operands
-            if all([_kind_of(own) in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
+            targets = key if is_question else operands
+            if all([_kind_of(own) in "biu" or holds(want, own) for want, own in zip(targets, by_itself, strict=True)]):
                 return UfuncLoop(operands=None, results=None)
         fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(holds, operands, own))]
         if not fitting:
@@ -257,7 +257,7 @@ class CompletedUfunc:
         return UfuncLoop(operands=fitting[0], results=None if loops[fitting[0]] == results else results)
 
     def is_complete(self) -> bool:
-        """Whether the device computes by itself what the host does, for all pairs of dtypes."""
+        """Whether the device itself computes the same as the host, for all pairs of dtypes."""
         if not self._loops_of_device:
             return True
         dtypes = [np.dtype(letter) for letter in "?bBhHiIlLefdFD"]
@@ -322,8 +322,7 @@ def _computes_itself(loop: UfuncLoop | None) -> bool:
 
 
 def _holds(narrow: np.dtype[Any], wide: np.dtype[Any], into_floats: bool) -> bool:
-    """Whether every number of a dtype is one of another. NumPy says so of large integers and float64, too: that is good
-    enough for operands of functions with real results, not for comparisons."""
+    """Whether every number of a dtype is one of another."""
     if not np.can_cast(narrow, wide):
         return False
     return _kind_of(narrow) == _kind_of(wide) or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
@@ -342,7 +341,7 @@ def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _frames_inside() -> int:
-    """How many frames above its caller are those of func and of the code that it has generated."""
+    """The number of frames above its caller that belong to func and its generated code."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "func").partition(".")[0] == "func":

@@ -1,4 +1,4 @@
-"""The logger "func": `logging` is imported when somebody else has imported it, or when there is a warning."""
+"""The logger "func": func imports `logging` only for a warning, or uses it if it is imported already."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def debug(text: str, *args: object, **options: Any) -> None:
-    """Log at level DEBUG. Nobody listens where `logging` has not been imported."""
+    """Log at level DEBUG, if `logging` is imported: otherwise there is no listener."""
     logging = sys.modules.get("logging")
     if logging is not None:
         logging.getLogger("func").debug(text, *args, **options, stacklevel=2)

@@ -9,8 +9,8 @@ _turn = threading.RLock()
 def parsed(text: str) -> ast.Module:
     """The tree of a module's text.
 
-    Python 3.11 counts in one place how deep it is in a tree that it makes, for all threads, and raises a SystemError
-    where another thread has made one meanwhile.
+    Python 3.11 has one depth counter for the trees of all threads, and raises a SystemError if another thread has made
+    one meanwhile.
     """
     with _turn:
         return ast.parse(text)

@@ -12,9 +12,8 @@ T = TypeVar("T")
 
 
 def quietly(function: Callable[..., T], *args: Any) -> T:
-    """function(*args) without warnings: in a context of its own, which is gone whatever ends the call.
-
-    An interrupt between two bytecodes of `np.errstate` would leave the warnings off.
+    """function(*args) without warnings, in a separate context, which disappears even after an error. An interrupt
+    between two bytecodes of `np.errstate` would leave the warnings off.
     """
     return copy_context().run(_ignoring, function, args)
 
@@ -35,7 +34,7 @@ def errors_ignored() -> Any:
 
 
 class _Ignoring:
-    """np.errstate(all="ignore") where nobody has set anything else."""
+    """np.errstate(all="ignore") unless the user has set something else."""
 
     __slots__ = ("_token",)
 
@@ -50,10 +49,10 @@ class _Ignoring:
 def _state_of_errors() -> tuple[ContextVar[Any], Any, Any] | None:
     """The context variable that np.errstate sets, its value at first, and the one that ignores all errors."""
     np.errstate(all="ignore").__enter__()
-    found = list(copy_context().items())
-    if len(found) != 1:
+    variables = list(copy_context().items())
+    if len(variables) != 1:
         return None
-    ((variable, ignoring),) = found
+    ((variable, ignoring),) = variables
     return variable, Context().run(variable.get), ignoring
 
 

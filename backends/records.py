@@ -1,4 +1,4 @@
-"""How data is declared here: `Record` for things, `NamedTuple` or `ValueRecord` for values."""
+"""Declarations of data: `Record` for things, `NamedTuple` or `ValueRecord` for values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ T = TypeVar("T")
 
 
 class _Factory:
-    """What makes the default of a field, anew for every record."""
+    """The maker of a field's default, called anew for every record."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
 
 
 def field(*, default_factory: Callable[[], T]) -> T:
-    """A field whose default is made anew for every record."""
+    """A field with a new default for every record."""
     return cast(T, _Factory(default_factory))
 
 

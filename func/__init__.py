@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-# In a checkout without symbolic links, as of git on Windows, the links to the other folders are files of text.
+# In a checkout without symbolic links, as of git on Windows, the links to the other folders are text files.
 __path__ = __path__ if os.path.isdir(f"{__path__[0]}/backends") else [*__path__, os.path.dirname(__path__[0])]
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ _IN_MODULES = {
 
 _START_FOLDER = ""
 """The folder in which the process is now, to which relative settings refer."""
-with contextlib.suppress(OSError):  # a folder that has been removed
+with contextlib.suppress(OSError):  # a removed folder
     _START_FOLDER = os.getcwd()
 
 _SUBMODULES = frozenset(
@@ -146,19 +146,18 @@ _loading: set[int] = set()
 _IMPORTED = frozenset({"func", "numpy", "scipy", "llvmlite", "optree"})
 """The packages that func imports late."""
 _LONGEST_WAIT = 10.0
-"""Seconds after which a fork goes on beside an import: that may wait for the thread which forks."""
+"""The seconds that a fork waits for an import, which may itself wait for the forking thread."""
 
 
 class _NotLoaded(ModuleType):
-    """The class of the module `func` until it is first used."""
+    """The class of the module `func` until its first use."""
 
 
 class _FirstImport:
-    """Whoever first imports a part of the package gets `func.host.start` before, and then the part, which this may have
-    brought."""
+    """Imports `func.host.start` before the first part of the package, and then the part."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module that is there by now; None, for the usual finders, where it is not."""
+        """The present module; None, for the usual finders, if it is missing."""
         if not name.startswith(f"{__name__}.") or threading.get_ident() in _loading:
             return None
         _load(waits=False)
@@ -174,20 +173,23 @@ class _FirstImport:
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module itself: a second one of its name would have classes and tables of its own."""
+        """The module itself: a second one of its name would have separate classes and tables."""
         module: ModuleType = spec.loader_state[0]
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do."""
+        """Nothing to do."""
         spec: Any = module.__spec__
         module.__spec__ = spec.loader_state[1]
 
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """The garbage collector waits meanwhile. What an import makes stays: to look through it takes a tenth of the import
-    and half of a first call. Freezing and thawing makes all of it old without a look."""
+    """Pauses the garbage collector during an import.
+
+    The objects of an import persist: a collection over them takes a tenth of the import and half of a first call.
+    Freezing and thawing makes all of them old without a collection.
+    """
     if not gc.isenabled():
         yield
         return
@@ -202,12 +204,12 @@ def _no_collections() -> Iterator[None]:
 
 
 def _wait_for_imports() -> None:
-    """Before a fork: let other threads finish the imports that func is amid.
+    """Before a fork: let other threads finish their imports of func.
 
-    A child has no such threads. It would wait for ever for a module that one of them had begun. (CPython's locks of
-    modules are private; where they are something else, nothing is waited for.)
+    A child has no such threads, and would wait for ever for a module that one of them had begun. (CPython's locks of
+    modules are private; in another form there is no wait.)
     """
-    time.sleep(0)  # a new time slice: no other thread begins an import between the look and the fork
+    time.sleep(0)  # a new time slice: no other thread begins an import between this check and the fork
     until = time.monotonic() + _LONGEST_WAIT
     while (_others_import() or _is_locked()) and time.monotonic() < until:
         time.sleep(0.001)
@@ -217,22 +219,23 @@ def _others_import() -> bool:
     """Whether another thread holds the lock of a module that func imports."""
     locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     mine = threading.get_ident()
-    for name, reference in locks.copy().items():  # a copy is made in one step
+    for name, reference in locks.copy().items():  # the copy is atomic
         if name.partition(".")[0] in _IMPORTED and getattr(reference(), "owner", None) not in (None, mine):
             return True
     return False
 
 
 _is_locked = getattr(sys.modules.get("_imp"), "lock_held", bool)
-"""Whether some thread is about to take the lock of a module: a fork would wait for it, and others begin meanwhile."""
+"""Whether some thread is about to take the lock of a module: a fork would wait for it, while others begin."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_imports)
 
 
 def _load(waits: bool) -> None:
-    """Import what every use of func needs, except within that import itself. Another thread may import it already:
-    without `waits` the caller goes on, since it may hold the lock of a module for which that thread waits."""
+    """Import the base of every use of func, except within that import itself. Another thread may import it already:
+    without `waits` the caller continues, since that thread may wait for a module lock of the caller.
+    """
     thread = threading.get_ident()
     if thread in _loading or (_loader.setdefault("thread", thread) != thread and not waits):
         return
@@ -257,13 +260,13 @@ sys.meta_path.insert(0, _FIRST_IMPORT)
 
 
 def __dir__() -> list[str]:
-    """The public names alone: completion shows nothing of the inside."""
+    """The public names alone: completion shows no internals."""
     names = [name for name in globals() if name.startswith("__")]
     return sorted({*__all__, "map", *names})
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use."""
+    """Import at first use."""
     is_public = not name.startswith("_")
     if is_public and type(sys.modules[__name__]) is _NotLoaded:
         _load(waits=name not in _SUBMODULES)

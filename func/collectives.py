@@ -1,11 +1,9 @@
-"""Functions that reach across the batch of a vmap, or across processes, which they find by an axis_name.
+"""Functions across the batch of a vmap, or across processes, by an axis_name. They take and return trees.
 
 They take and return trees. Inside `func.vmap(f, axis_name="ranks")` they see all elements of the batch, inside
-`func.spmd(f, comm, axis_name="ranks")` the values of all processes of an MPI communicator, and mean the same: what is
-written and tested in one process runs on many.
-
-In a vmap all elements must run together: with chunks, or where the batch has been split, they raise AxisNameError.
-Among processes all must call the same functions in the same order: see `func.spmd`.
+`func.spmd(f, comm, axis_name="ranks")` the values of all processes of an MPI communicator. The meaning is the same:
+code tested in one process runs on many. In a vmap all elements must run together: with chunks, or after a split of the
+batch, they raise AxisNameError. Among processes all must call the same functions in the same order: see `func.spmd`.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ _OVER_RANKS: dict[Primitive, Primitive] = {
 def axis_index(axis_name: Names) -> Any:
     """The position of the element along the axis; for several axes, the position in C order.
 
-    Among processes it is the rank: a number that Python may decide by, but an abstract one under `jit`, so that all
+    Among processes it is the rank: a number for Python decisions, but an abstract one under `jit`, so that all
     processes compile the same program.
 
     Raises:
@@ -104,7 +102,7 @@ def axis_size(axis_name: Names) -> int:
 
 @without_engine_frames
 def psum(x: Any, axis_name: Names) -> Any:
-    """The sum over the axis, for every element. A value that all elements share is multiplied by their number.
+    """The sum over the axis, for every element. A shared value is multiplied by the number of elements.
 
     Raises:
         AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
@@ -169,8 +167,8 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
 
     Args:
         x: A tree of arrays.
-        axis_name: The name of an axis, or several, whose elements are stacked in C order.
-        axis: The place of the new axis; tiled: the axis along which the values are concatenated.
+        axis_name: The name of an axis, or several, with elements in C order.
+        axis: The place of the new axis; with `tiled` the axis of concatenation.
         tiled: Concatenate instead of stacking.
 
     Raises:
@@ -196,19 +194,19 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
 
 @without_engine_frames
 def reduce_scatter(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
-    """The sum over the axis, of which each element keeps one part: `psum`, then the row that belongs to the element.
+    """The sum over the axis, of which each element gets its part: `psum`, then the row of the element.
 
     It costs half of a `psum`; `all_gather` of its result completes one. `psum_scatter` is the same function.
 
     Args:
         x: A tree of arrays.
         axis_name: The name of an axis, or several, whose elements take the parts in C order.
-        axis: The axis that is dealt out. It has one row for each element, and the result does not have it; with
-            `tiled` a number of rows for each, which the result has.
+        axis: The axis to distribute. It has one row for each element, and the result lacks it; with `tiled` several
+            rows for each, which the result has.
         tiled: Whether elements take several rows.
 
     Raises:
-        ArgumentError: The rows cannot be dealt out (a ValueError).
+        ArgumentError: The rows do not divide among the elements (a ValueError).
         AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
@@ -238,15 +236,14 @@ def all_to_all(x: Any, axis_name: Names, split_axis: int, concat_axis: int, *, t
 
     Args:
         x: A tree of arrays.
-        axis_name: The name of an axis, or several, whose elements are counted in C order.
-        split_axis: The axis that is dealt out. It has one row for each element, and the result does not have it; with
-            `tiled` a number of rows for each.
-        concat_axis: The place of the new axis of the elements that parts come from; with `tiled` the axis along which
-            the parts are concatenated.
+        axis_name: The name of an axis, or several, with elements in C order.
+        split_axis: The axis to distribute. It has one row for each element, and the result lacks it; with `tiled`
+            several rows for each.
+        concat_axis: The place of the new axis of source elements; with `tiled` the axis of concatenation.
         tiled: Whether parts have several rows.
 
     Raises:
-        ArgumentError: The rows cannot be dealt out (a ValueError).
+        ArgumentError: The rows do not divide among the elements (a ValueError).
         AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
@@ -279,7 +276,7 @@ def all_to_all(x: Any, axis_name: Names, split_axis: int, concat_axis: int, *, t
 def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
     """Values move along the axis: for each pair (source, destination) the destination gets the value of the source.
 
-    Elements that are no destination get zeros. Its derivative moves back.
+    Elements without a source get zeros. The derivative moves back.
 
     Args:
         x: A tree of arrays.
@@ -287,7 +284,7 @@ def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
         perm: Pairs of numbers, each number at most once as a source and once as a destination.
 
     Raises:
-        ArgumentError: The pairs are not as said (a ValueError).
+        ArgumentError: The pairs have another form (a ValueError).
         AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
@@ -296,16 +293,15 @@ def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
         >>> func.vmap(lambda x: func.collectives.ppermute(x, "i", shift), axis_name="i")(np.array([5.0, 6.0, 7.0]))
         array([0., 5., 6.])
     """
-    return _moved(x, axis_name, perm, "ppermute")
+    return _permuted(x, axis_name, perm, "ppermute")
 
 
 @without_engine_frames
 def send_recv(x: Any, axis_name: str, *, source: int, dest: int) -> Any:
     """One message: the element `dest` gets the value of `source`, all others zeros.
 
-    All elements call it, also those that neither send nor receive. There are no separate functions to send and to
-    receive, since the derivative of receiving is sending: an element that only sent would have to be asked for its
-    cotangent.
+    All elements call it, even those that neither send nor receive. There are no separate functions to send and to
+    receive: the derivative of a receive is a send, so both elements take part in both.
 
     Example:
         >>> import numpy as np, func
@@ -313,7 +309,7 @@ def send_recv(x: Any, axis_name: str, *, source: int, dest: int) -> Any:
         >>> func.vmap(send, axis_name="i")(np.array([5.0, 6.0, 7.0]))
         array([7., 0., 0.])
     """
-    return _moved(x, axis_name, [(source, dest)], "send_recv")
+    return _permuted(x, axis_name, [(source, dest)], "send_recv")
 
 
 @without_engine_frames
@@ -341,27 +337,27 @@ def broadcast(x: Any, axis_name: Names, *, root: int = 0) -> Any:
     return _mapped(spread, x, "broadcast")
 
 
-def _moved(x: Any, axis_name: str, perm: Sequence[tuple[int, int]], function: str) -> Any:
-    """`ppermute` under the name of a function."""
+def _permuted(x: Any, axis_name: str, perm: Sequence[tuple[int, int]], function: str) -> Any:
+    """`ppermute`, for the function that messages name."""
     axes = _axes(axis_name, function)
     if len(axes) > 1:
         raise ArgumentError(f"func.collectives.{function}: values move along one axis, got axis_name={axis_name!r}")
     size = _size(axes[0])
     entries: Sequence[Any] = perm
-    given: list[tuple[Any, ...]] = [tuple(p) if isinstance(p, (tuple, list)) else (p,) for p in entries]
-    if any([len(pair) != 2 for pair in given]):
+    tuples: list[tuple[Any, ...]] = [tuple(p) if isinstance(p, (tuple, list)) else (p,) for p in entries]
+    if any([len(pair) != 2 for pair in tuples]):
         raise ArgumentError(f"func.collectives.{function}: perm must hold pairs (source, destination), got {perm!r}")
-    pairs = tuple([(_element(a, size, function, "source"), _element(b, size, function, "dest")) for a, b in given])
+    pairs = tuple([(_element(a, size, function, "source"), _element(b, size, function, "dest")) for a, b in tuples])
     if not ops.are_pairs(pairs, size):
         raise ArgumentError(
             f"func.collectives.{function}: perm={perm!r} names a source or a destination twice\n"
-            "An element gets one value; write one ppermute for each, or a psum of what several send."
+            "An element gets one value; write one ppermute for each, or a psum of several values."
         )
     return _mapped(lambda leaf, label: _apply(ops.ppermute, leaf, axes[0], label, pairs=pairs), x, function)
 
 
 def _element(number: Any, size: int, function: str, word: str) -> int:
-    """The number of an element, which Python counts from the end where it is negative."""
+    """The number of an element; negative ones count from the end."""
     try:
         place = operator.index(number)
     except TypeError:
@@ -382,7 +378,7 @@ def _checked_place(axis: int, rank: int, shape: tuple[int, ...], function: str, 
 
 
 def _placed(stacked: Array, own: tuple[int, ...], count: int, place: int) -> Array:
-    """Values that are stacked along leading axes, with one axis of all at a place."""
+    """Values stacked along leading axes, merged into one axis at a place."""
     return move_axis(reshape(stacked, shape=(count, *own)), 0, place)
 
 
@@ -394,7 +390,7 @@ def _concatenated(stacked: Array, place: int) -> Array:
 
 
 def _dealt(leaf: Array, count: int, axis: int, tiled: bool, function: str, word: str) -> tuple[Array, int]:
-    """(a value with a leading axis of `count` parts, the place of the axis that was cut).
+    """(a value with a leading axis of `count` parts, the place of the cut axis).
 
     With `tiled` the rows of a part are the axis behind it.
     """
@@ -411,16 +407,16 @@ def _dealt(leaf: Array, count: int, axis: int, tiled: bool, function: str, word:
 
 
 def _axes(names: Names, function: str) -> list[Axis]:
-    """The axes of these names: running vmaps, whose batches are whole, and processes."""
+    """The axes of these names: running vmaps with whole batches, and processes."""
     axes = tuple(names) if isinstance(names, (tuple, list)) else (names,)
     if not axes or not all([isinstance(name, str) for name in axes]):
         raise TypeError(f"func.collectives.{function}: axis_name must be a string or several, got {names!r}")
     if len(set(axes)) < len(axes):
         raise ArgumentError(f"func.collectives.{function}: axis_name={names!r} names an axis twice")
-    found = [_axis(str(name), function) for name in axes]
-    for name, axis in zip(axes, found, strict=True):
+    running = [_axis(str(name), function) for name in axes]
+    for name, axis in zip(axes, running, strict=True):
         _note(str(name), axis)
-    return found
+    return running
 
 
 def _axis(name: str, function: str) -> Axis:
@@ -453,7 +449,7 @@ def _axis(name: str, function: str) -> Axis:
 
 
 def axis_key(name: str) -> Any:
-    """What a program depends on that names an axis: the processes, or the size of the batch; None without the axis."""
+    """The dependence of a program that names an axis: the processes, or the batch size; None without the axis."""
     try:
         axis = _axis(name, "axis_size")
     except AxisNameError:
@@ -462,18 +458,18 @@ def axis_key(name: str) -> Any:
 
 
 def note_axes(names: Sequence[str]) -> None:
-    """Tell the stages in the scope of some axes that their programs depend on them."""
+    """Tell the traces in the scope of some axes that their programs depend on them."""
     for name in names:
         _note(name, _axis(name, "axis_size"))
 
 
 def number_on(name: str) -> Any:
-    """The number of this process on an axis of processes, abstract where code is staged."""
+    """The number of this process on an axis of processes, abstract in a trace."""
     return plain_number(_number(_axis(name, "axis_size")))
 
 
 def _note(name: str, axis: Axis) -> None:
-    """Tell the stages in the scope of an axis that their programs depend on it."""
+    """Tell the traces in the scope of an axis that their programs depend on it."""
     for entry in live_entries():
         if entry.interpreter is axis:
             break
@@ -486,7 +482,7 @@ def _size(axis: Axis) -> int:
 
 
 def _number(axis: Axis) -> Any:
-    """The positions of the elements, one for each; or the number of the process, abstract where code is staged."""
+    """The positions of the elements, one for each; or the number of the process, abstract in a trace."""
     if isinstance(axis, Vmap):
         return axis.lift(axis.elements)
     stage = present_stage()

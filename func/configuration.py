@@ -24,7 +24,7 @@ COMPILERS = (None, "numpy", "llvm", "cuda")
 
 
 class Settings(TypedDict, total=False):
-    """What `override` takes."""
+    """The keywords of `override`."""
 
     num_threads: int
     compiler: str | None
@@ -45,13 +45,13 @@ UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
 
 
 def bytes_in(size: Any) -> int | None:
-    """A number of bytes, which may be written as a text with a unit ("2 GiB"); None for anything else."""
+    """A number of bytes, possibly as a text with a unit ("2 GiB"); None for anything else."""
     if isinstance(size, str):
         from fractions import Fraction  # here, for the start-up time
 
-        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", size)
-        unit = UNITS.get((found.group(2) or "b").lower()) if found else None
-        return int(Fraction(found.group(1)) * unit) if found and unit else None
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", size)
+        unit = UNITS.get((match.group(2) or "b").lower()) if match else None
+        return int(Fraction(match.group(1)) * unit) if match and unit else None
     try:
         return None if isinstance(size, (bool, np.bool_)) else operator.index(size)
     except TypeError:
@@ -59,7 +59,7 @@ def bytes_in(size: Any) -> int | None:
 
 
 class Config:
-    """The settings that hold for the whole process, whichever thread reads or sets them.
+    """The settings of the whole process, for all threads.
 
     Example:
         >>> import func
@@ -81,13 +81,13 @@ class Config:
 
     @property
     def num_threads(self) -> int:
-        """How many threads a large native kernel, or NumPy on a large array, may use, the caller's own included.
+        """The most threads of a large native kernel, or of NumPy on a large array, the caller's own included.
 
-        At first the number in the environment variable FUNC_NUM_THREADS, or else that of the cores on which the process
-        may run. Results do not depend on it. A new number holds from the next call on.
+        Initially the number in the environment variable FUNC_NUM_THREADS, or else that of the cores of the process.
+        Results do not depend on it. A new number applies from the next call on.
 
         Raises:
-            ArgumentError: The number is not a whole one from 1 to 1024, or that of the environment is not.
+            ArgumentError: The number, or that of the environment, is not an integer from 1 to 1024.
         """
         try:
             return thread_count.num_threads()
@@ -107,9 +107,9 @@ class Config:
 
     @property
     def compiler(self) -> str | None:
-        """What compiles the functions of a `jit` without `compiler=`: "llvm", "numpy", "cuda", or None, the best.
+        """The compiler of a `jit` without `compiler=`: "llvm", "numpy", "cuda", or None, the best.
 
-        It is read when a function is compiled; programs that are compiled stay as they are.
+        A compilation reads it; compiled programs stay unchanged.
 
         Raises:
             ArgumentError: There is no such compiler.
@@ -125,11 +125,11 @@ class Config:
 
     @property
     def check_frozen(self) -> bool:
-        """Whether functions that `func.jit` wraps from now on look for values that their programs froze.
+        """Whether functions that `func.jit` wraps from now on look for frozen values that have changed.
 
-        Before every call the globals, attributes and variables of the enclosing scope that the function reads are
-        compared with those of the trace, and a FrozenValueWarning names what has changed. This is slow, and for the
-        search for such a fault. At first the environment variable FUNC_CHECK_FROZEN decides (1: on).
+        Every call first compares the globals, attributes and enclosing variables of the function with those of the
+        trace; a FrozenValueWarning names the changes. This is slow: use it to search for such a fault. Initially the
+        environment variable FUNC_CHECK_FROZEN decides (1: on).
         """
         return self._check_frozen
 
@@ -139,12 +139,13 @@ class Config:
 
     @property
     def validate(self) -> bool:
-        """Whether what translates programs (passes, compilers, derivatives of jitted functions) is checked by numbers.
+        """Whether numerical checks follow each translation of a program (passes, compilers, derivatives of jitted
+        functions).
 
-        Each program is evaluated before and after a translation, on small inputs with special and coinciding values. A
-        difference raises ValidationError, with the smallest program that shows it. It is read when something is
-        compiled, which takes several times as long; calls of compiled code are as fast as ever. At first the
-        environment variable FUNC_VALIDATE decides (1: on).
+        A check evaluates the program before and after, on small inputs with special and coinciding values. A difference
+        raises ValidationError, with the smallest program that shows it. Compilation reads the setting, and takes
+        several times as long; calls of compiled code keep their speed. Initially the environment variable FUNC_VALIDATE
+        decides (1: on).
 
         Example:
             >>> import func
@@ -160,12 +161,12 @@ class Config:
 
     @property
     def promote_integers(self) -> bool:
-        """Whether transforms differentiate integers as the floats of the same value, where a whole argument is one.
+        """Whether transforms differentiate integer arguments as floats of the same value.
 
-        Off at first: such arguments raise DifferentiatedInputError. It is for callers that pass integers on, as
-        `scipy.optimize.fsolve` does with a start of [0, 0]. The function then gets float64, and so is the derivative.
-        Integers above 2**53 are rounded. Trees of arguments are taken as they are. A jitted function reads the setting
-        while it is traced.
+        Initially off: such arguments raise DifferentiatedInputError. It helps callers that pass integers on, as
+        `scipy.optimize.fsolve` does with a start of [0, 0]. The function then gets float64, also the dtype of the
+        derivative. Integers above 2**53 are rounded. Trees of arguments stay unchanged. The trace of a jitted function
+        reads the setting.
 
         Example:
             >>> import func
@@ -181,13 +182,13 @@ class Config:
 
     @property
     def compile_backward(self) -> bool:
-        """Whether eager transforms compile long backward passes that they run again and again.
+        """Whether eager transforms compile long backward passes that they run repeatedly. Initially on.
 
-        On at first. A compiled pass reads and writes arrays once where NumPy's operations would do so many times. What
-        the function itself computes is NumPy's; gradients differ from those of NumPy's operations by rounding. So
-        gradients of equal arguments agree bit for bit only before the compilation, or after it; switch it off where
-        they always have to. The number of calls and the sizes of arrays decide, not the clock. A `compiler` that is not
-        native switches it off, too.
+        On at first. A compiled pass reads and writes arrays once, instead of once for each NumPy operation. The
+        function itself computes by NumPy; gradients differ from those of NumPy's operations by rounding. So gradients
+        of equal arguments agree bit for bit only before the compilation, or after it; switch it off to rely on it. The
+        number of calls and the sizes of arrays decide, not the clock. A `compiler` that is not native switches it off,
+        too.
 
         Example:
             >>> import func
@@ -203,15 +204,15 @@ class Config:
 
     @property
     def array_cache(self) -> int:
-        """How many bytes of dead arrays transforms keep for the next ones, at most: 256 MiB at first.
+        """The bytes of dead arrays that transforms keep for reuse, at most: initially 256 MiB.
 
-        While a transform runs, NumPy takes the memory of large arrays from those that have died, where it finds some,
-        since fresh pages of the system take longer than most arithmetic. The peak memory of the process does not rise.
-        A text with a unit ("1 GiB") is taken, too; 0 switches it off. `func.clear_caches()` gives the memory back. It
-        needs Linux, and native code; elsewhere the setting has no effect.
+        While a transform runs, NumPy takes the memory of large arrays from dead ones if possible: fresh pages of the
+        system cost more than most arithmetic. The peak memory of the process does not rise. Accepts a text with a unit
+        ("1 GiB"), too; 0 switches it off. `func.clear_caches()` frees the memory. It needs Linux, and native code;
+        elsewhere the setting has no effect.
 
         Raises:
-            ArgumentError: The limit is no number of bytes.
+            ArgumentError: The limit is not a number of bytes.
 
         Example:
             >>> import func
@@ -234,10 +235,11 @@ class Config:
 
     @property
     def matmul_precision(self) -> str:
-        """How devices multiply matrices of float32 in compiled programs: "highest", as processors do, or "tf32".
+        """The precision of float32 matrix products on devices in compiled programs: "highest", as on processors, or
+        "tf32".
 
-        With "tf32" the operands are rounded to 10 binary digits after the first, and products are several times faster.
-        It is read when a function is compiled. float64 is not concerned.
+        "tf32" rounds the operands to 10 binary digits after the first, and products are several times faster. A
+        compilation reads it. It does not affect float64.
 
         Raises:
             ArgumentError: It is neither of them.
@@ -252,7 +254,7 @@ class Config:
 
     @property
     def cache_dir(self) -> Path | None:
-        """Where compiled code is kept between processes, or None where it is not; it cannot be set.
+        """The folder of compiled code between processes, or None; read-only.
 
         The folder that the environment variable FUNC_CACHE_DIR names, or else the platform's folder for caches; none
         if the variable is empty.
@@ -261,9 +263,8 @@ class Config:
 
     @contextmanager
     def override(self, **settings: Unpack[Settings]) -> Iterator[None]:
-        """Inside, the settings have other values; at the end they get back those from before.
-
-        They hold for the other threads of the process, too.
+        """Inside, the settings have other values; at the end the earlier ones return. This affects the other threads of
+        the process, too.
 
         Raises:
             ArgumentError: A setting is unknown or cannot have the value.
@@ -296,7 +297,7 @@ class Config:
 
 
 def _native(module: str) -> Any:
-    """A module of the native backend, imported when it is needed."""
+    """A module of the native backend, imported at its first use."""
     return importlib.import_module(f"func.backends.llvm.{module}")
 
 

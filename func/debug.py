@@ -1,4 +1,4 @@
-"""Debugging: where NaN and infinity come from, and what traced values hold."""
+"""Debugging: the origin of NaN and infinity, and the contents of traced values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Report:
 
 
 class Notes(Record):
-    """What a watch remembers: its finding, which lines ran at which ticks, and the node that is pulled back."""
+    """The state of a watch: its finding, the lines that ran at which ticks, and the node of the current pullback."""
 
     report: Report | None = None
     lines: list[Line | None] = field(default_factory=list)
@@ -94,9 +94,9 @@ class Watch(Interpreter):
 @keeps_parameters
 @transform
 def explain(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Report]:
-    """Run a function, transformed or not, and report where its first NaN or infinity came from.
+    """Run a function, transformed or not, and report the origin of its first NaN or infinity.
 
-    The result of `explain(f)(*args)` is a Report: it prints the operation, the line of the forward operation, the
+    The result of `explain(f)(*args)` is a Report. It prints the operation, the line of the forward operation, the
     operands and the first bad index, and has them as attributes; `value` is the output of f.
 
     Example:
@@ -137,10 +137,10 @@ def _plain(value: Any) -> Any:
 
 @without_engine_frames
 def callback(f: Callable[..., Any], *args: Any) -> None:
-    """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
+    """Call a function with the plain arrays behind traced values, for its side effects; returns nothing.
 
-    Under `vmap` it gets the whole batch at once, with the batch axis in front. In a jitted function it is called each
-    time that the function runs (once more where gradients that came out as NaN are computed again).
+    Under `vmap` it gets the whole batch at once, with the batch axis in front. In a jitted function it runs once for
+    each run of the function (and once more for a recomputation of NaN gradients).
 
     Example:
         >>> import func
@@ -174,9 +174,9 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         x is 3.0
     """
 
-    given: Any = text
-    if not isinstance(given, str):
-        kind = "an array" if type(given) is Tracer else type(given).__name__
+    value: Any = text
+    if not isinstance(value, str):
+        kind = "an array" if type(value) is Tracer else type(value).__name__
         raise TypeError(f"func.debug.print takes a format string first, not {kind}: write func.debug.print('{{}}', x)")
 
     def show(positional: Any, keywords: Any) -> None:
@@ -185,7 +185,7 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"func.debug.print: the format string {text!r} does not fit its arguments ({type(error).__name__}: "
-                f"{error}); {{}} stands for the next positional argument, {{x}} for the keyword argument x"
+                f"{error}); {{}} is the next positional argument, {{x}} for the keyword argument x"
             ) from None
         builtins.print(shown)
 

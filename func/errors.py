@@ -1,4 +1,4 @@
-"""The errors that func words itself; each is also a standard type."""
+"""The errors with func's own messages; each is also a standard type."""
 
 # fmt: off
 from func.backends.cuda.device import DeviceIndexError, DeviceMemoryError

@@ -1,4 +1,4 @@
-"""What functions and options of JAX, PyTorch and autograd are called here: words for what func lacks."""
+"""The names of functions and options of JAX, PyTorch and autograd in func: suggestions for missing ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ INSTEAD = {
     "xmap": "func.vmap",
     **dict.fromkeys(_SAME_IN_NUMPY, _NUMPY),
 }
-"""What to write instead of a name of the module func."""
+"""Suggestions for missing names of the module func."""
 
 IN_NUMPY = {"random": "func.random, or np.random outside of transforms", "fft": "func.numpy.fft"}
 """The same for the module func.numpy."""
@@ -101,7 +101,7 @@ NO_OPTIONS = {
     "create_graph": _NOTHING.format("derivatives can always be differentiated again"),
     "device": _NOTHING.format("arrays of CuPy are computed on their device, those of NumPy on the CPU"),
     "dynamic": _NOTHING.format("each shape has a program"),
-    "fullgraph": _NOTHING.format("a function is always compiled as a whole, or refused with the line"),
+    "fullgraph": _NOTHING.format("jit compiles a function as a whole, or raises an error with the line"),
     "inline": _NOTHING.format("compiled calls inside others are always inlined"),
     "is_leaf": "func.tree.register_node or register_dataclass for classes; tuples, lists and dicts are always trees",
     "keep_unused": _NOTHING.format("arguments that are not used cost nothing"),
@@ -115,16 +115,14 @@ NO_OPTIONS = {
     "strategy": "mode='fwd' or 'rev'",
     "vectorize": _NOTHING.format("all rows are computed at once, or chunk_size of them"),
 }
-"""What to write instead of an option that func lacks."""
+"""Suggestions for options that func lacks."""
 
 
 def renamed_options(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
 ) -> dict[str, Any] | None:
-    """The keywords of a call that failed, by their names here, where the call has some of other libraries.
-
-    None if the call failed for another reason. Of an error about a keyword that no parameter has, the words are
-    completed by what to write.
+    """The keywords of a failed call, by their names here, if the call has some of other libraries. None if the call
+    failed for another reason. Adds a suggestion to an error about an unknown keyword.
     """
     try:
         signature = inspect.signature(function)
@@ -138,7 +136,7 @@ def renamed_options(
     parameters = signature.parameters
     name = function.__qualname__.removesuffix(".__init__")
     public = name if "." in name else f"{_module_of(function)}.{name}"
-    if is_bound:  # the function has run; what it passed on may have been meant for itself
+    if is_bound:  # the function has run; the error may belong to its own call
         for key in {*kwargs} - {*parameters}:
             if key in NO_OPTIONS and f"unexpected keyword argument '{key}'" in str(error):
                 error.args = (f"{error}; {public} has no option {key!r}, {_instead(key, ())[2:]}",)
@@ -148,7 +146,7 @@ def renamed_options(
     for key, value in kwargs.items():
         known = key if key in takes or OPTIONS.get(key) not in takes else OPTIONS[key]
         if known in renamed or (known != key and known in kwargs):
-            error.args = (f"{public}: {known} is given twice, also as {key}",)
+            error.args = (f"{public}: {known} appears twice, also as {key}",)
             return None
         renamed[known] = value
     if renamed.keys() != kwargs.keys():
@@ -167,7 +165,7 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 
 def _instead(option: str, takes: Iterable[str]) -> str:
-    """What to write instead of an option that a function lacks."""
+    """The suggestion for an option that a function lacks."""
     if option in NO_OPTIONS:
         return f"; write {NO_OPTIONS[option]}".replace("write leave", "leave")
     if close := difflib.get_close_matches(option, takes, 1, 0.6):

@@ -1,8 +1,8 @@
 """Checks for tests: derivatives against differences, pullbacks against tangents, mapped calls against single ones.
 
-Each check raises AssertionError where it fails, naming the derivative and the output. Directions are random but the
-same in every run. Differences are taken in double precision also where the arguments are single, and are of fourth
-order, so that tolerances can be tight.
+A failed check raises AssertionError with the derivative and the output. Directions are random but the same in every
+run. Differences are in double precision, even for single precision arguments, and of fourth order, so that tolerances
+can be tight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["check_batch", "check_grads", "check_jvp", "check_vjp"]
 TOLERANCES = {2: 5e-2, 4: 1e-3, 8: 1e-6, 16: 1e-6}
 """Default rtol and atol by the number of bytes of a real number of the output."""
 STEPS = {2: 1e-1, 4: 3e-2, 8: 1e-4, 16: 1e-4}
-"""Default step of the differences, likewise: the fourth order's error and that of rounding are then alike."""
+"""Default step of the differences: it balances the fourth order's error and that of rounding."""
 
 
 @without_engine_frames
@@ -48,8 +48,8 @@ def check_grads(
     Order two differentiates the checked derivatives again, in every combination of the modes, and so on.
 
     Args:
-        f: The function; arguments and output may be trees. Only floating point leaves are varied.
-        args: Arguments in whose neighbourhood (some `eps`) the function is smooth.
+        f: The function; arguments and output may be trees. Only floating point leaves vary.
+        args: Arguments with a neighbourhood (some `eps`) in which the function is smooth.
         order: The highest derivative to check, at least one.
         modes: "fwd", "rev" or both.
         atol, rtol: Absolute and relative tolerance; by default 1e-6, for single precision outputs 1e-3.
@@ -179,7 +179,7 @@ def check_vjp(
         _assert_fits(ct, leaf, f"{label}: {name}")
     tangents = directions(leaves, f"{label}, tangent")
     pushed = differences(flat, leaves, tangents, eps)
-    got, expected = _inner(pulled, tangents), _inner(cts, pushed)
+    got, expected = _inner_products(pulled, tangents), _inner_products(cts, pushed)
     allowed_atol, allowed_rtol = _tolerances(inexact_outs, atol, rtol)
     size = max(sum(map(abs, got)), sum(map(abs, expected)))
     np.testing.assert_allclose(
@@ -201,12 +201,12 @@ def check_batch(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> None:
-    """Check that the mapped function gives, for each element, what the function itself gives.
+    """Check that the mapped function returns, for each element, the result of the function itself.
 
     Args:
         f: The function of one element.
         args: The arguments of the mapped function.
-        in_dims, out_dims: The mapped axes, as `func.vmap` takes them.
+        in_dims, out_dims: The mapped axes, as for `func.vmap`.
         atol, rtol: Tolerances; by default a small multiple of the rounding error.
 
     Example:
@@ -227,8 +227,8 @@ def check_batch(
             assert tree.structure(single) == spec, f"{label}: the tree is not that of a single element"
         expected = pieces[0] if dim is None else np.stack(pieces, axis=dim)
         assert dtype_of(got) == expected.dtype, f"{label}: dtype {dtype_of(got)} is not {expected.dtype}"
-        exact = not is_inexact(expected.dtype)
-        rounding = 0.0 if exact else 100 * float(np.finfo(expected.dtype).eps)
+        is_integer = not is_inexact(expected.dtype)
+        rounding = 0.0 if is_integer else 100 * float(np.finfo(expected.dtype).eps)
         np.testing.assert_allclose(
             _host(got),
             expected,
@@ -260,7 +260,7 @@ def directions(likes: Sequence[Array], label: str) -> tuple[Array, ...]:
 def differences(
     flat: Callable[..., Sequence[Array]], leaves: Sequence[Array], tangents: Sequence[Array], eps: float | None = None
 ) -> list[Array]:
-    """The derivative of flat(*leaves) along a direction, in double precision where the function keeps it."""
+    """The derivative of flat(*leaves) along a direction, in double precision if the function keeps it."""
     points, ways = [_double(x) for x in leaves], [_double(x) for x in tangents]
     widths = [_width(dtype_of(out)) for out in flat(*points)]
     step = STEPS[min(widths, default=8)] if eps is None else eps
@@ -275,7 +275,7 @@ def differences(
 
 
 def _flattened(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of the floating point leaves alone, giving those of the output; and these leaves."""
+    """A function of the floating point leaves alone that returns those of the output; and these leaves."""
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"func.testing: args must be a tuple with one entry per argument, not {type(args).__name__}")
     leaves, spec = tree.flatten(tuple(args))
@@ -307,7 +307,7 @@ def _nothing(leaf: Array) -> Array:
 
 
 def _leaves_like(cts: Any, arg: Any, label: str) -> list[Any]:
-    """Cotangents of one argument, leaf by leaf; None stands for all leaves of an integer argument."""
+    """Cotangents of one argument, leaf by leaf; None means all leaves of an integer argument."""
     leaves = tree.leaves(arg)
     inexact = [is_inexact(dtype_of(leaf)) for leaf in leaves]
     rest = iter(tree.leaves(cts))
@@ -317,7 +317,7 @@ def _leaves_like(cts: Any, arg: Any, label: str) -> list[Any]:
     return arg_cts
 
 
-def _inner(xs: Sequence[Array], ys: Sequence[Array]) -> list[float]:
+def _inner_products(xs: Sequence[Array], ys: Sequence[Array]) -> list[float]:
     """Re(conj(x) y), array by array."""
     pairs = zip([_host(_double(x)) for x in xs], [_host(_double(y)) for y in ys], strict=True)
     return [float(np.real(np.vdot(x, y))) for x, y in pairs]
@@ -337,7 +337,7 @@ def _double(x: Array) -> Array:
 
 
 def _at_most(x: Array, width: int) -> Array:
-    """x with no more precision than real numbers of a width have."""
+    """x with at most the precision of real numbers of a width."""
     dtype = dtype_of(x)
     return x if _width(dtype) <= width else x.astype(f"{dtype.kind}{width * (2 if dtype.kind == 'c' else 1)}")
 

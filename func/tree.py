@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 else:
 
     class _LateModule:
-        """optree, imported when it is first used, which code of arrays alone never does: from then on the name
-        `optree` is the module itself."""
+        """optree, imported at its first use, which code of arrays alone never reaches: from then on the name `optree`
+        is the module itself.
+        """
 
         def __getattr__(self, name: str) -> Any:
             module = globals()["optree"] = importlib.import_module("optree")
@@ -110,7 +111,7 @@ def structure(tree: Tree) -> Structure:
 
 
 class _Leaf:
-    """What stands in the place of an array where a message shows a tree."""
+    """The sign for an array where a message shows a tree."""
 
     def __repr__(self) -> str:
         return "*"
@@ -127,7 +128,7 @@ def shown(structure: Structure) -> str:
     star: Any = _Leaf()
     try:
         return repr(optree.tree_unflatten(structure, [star] * structure.num_leaves))
-    except Exception:  # classes of the user's that refuse other things than arrays, or cannot print them
+    except Exception:  # users' classes that reject everything but arrays, or do not print
         return re.sub(
             r"^PyTreeSpec\((NoneIsLeaf, )?(.*?)(, namespace='func')?\)$", r"\2", str(structure), flags=re.DOTALL
         )
@@ -148,7 +149,7 @@ def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
 
 
 def _check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
-    """Raise where trees that are walked together differ, or are nested too deeply."""
+    """Raise if trees differ or are too deep for a walk over them together."""
     spec, *others = [structure(each) for each in (tree, *rest)]
     for other, other_spec in zip(rest, others, strict=True):
         try:
@@ -174,7 +175,7 @@ def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
 
 
 def path_names(tree: Tree, root: str = "") -> list[str]:
-    """How a user would write each leaf: `params['w'][0]`.
+    """The users' expression of each leaf: `params['w'][0]`.
 
     >>> path_names({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
@@ -188,7 +189,9 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
 
 @functools.lru_cache(256)
 def _names_of(spec: Any, root: str) -> tuple[str, ...]:
-    """`path_names` of a structure: transforms need them at every call, and they take longer than a small function."""
+    """`path_names` of a structure, cached: transforms need them at every call, and they cost more than a small
+    function.
+    """
     return tuple([accessor.codify(root) for accessor in spec.accessors()])
 
 
@@ -198,7 +201,7 @@ class PathEntry(NamedTuple):
     kind: str
     key: Any
     text: str
-    """How a user would write it, as far as there is such a way: ['w']."""
+    """The user's expression of it, if there is one: ['w']."""
 
 
 def path_entries(tree: Tree) -> list[list[PathEntry]]:
@@ -233,7 +236,8 @@ def register_node(
     flatten: Callable[[Any], tuple[Sequence[Any], Any]],
     unflatten: Callable[[Any, Sequence[Any]], Any],
 ) -> None:
-    """Let instances of a class be trees: flatten(x) gives (children, static data), unflatten(data, children) undoes it.
+    """Let instances of a class be trees: flatten(x) returns (children, static data), unflatten(data, children) undoes
+    it.
 
     >>> class Pair:
     ...     def __init__(self, a, b): self.a, self.b = a, b
@@ -250,21 +254,21 @@ def register_node(
 
 
 def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
-    """Let instances of a dataclass be trees: their fields are children, but those in `static`, which are metadata.
+    """Let instances of a dataclass be trees: their fields are children, except those in `static`, which are metadata.
 
-    Static fields are passed on as they are and must be hashable; `jit` traces anew for each of their values. A field
-    with `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or
-    `__post_init__`, and with the fields alone: other attributes are lost.
+    Static fields stay unchanged and must be hashable; `jit` traces anew for each of their values. A field with
+    `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or `__post_init__`,
+    and with the fields alone: they lose other attributes.
 
     Args:
         cls: The dataclass. Without it, this is a decorator with options.
         static: Name or names of static fields.
 
     Returns:
-        The class, so that it can stand as a decorator above `@dataclass`.
+        The class, so that this works as a decorator above `@dataclass`.
 
     Raises:
-        TypeError: The class is no dataclass.
+        TypeError: The class is not a dataclass.
         ArgumentError: It has no field of a name in `static`, or is registered already (a ValueError).
         StaticArgumentError: A static field of an instance is not hashable (a TypeError).
 
@@ -319,7 +323,7 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
 
 
 class _StaticFields:
-    """The static fields of an instance; equal to others where no code can tell their values apart."""
+    """The static fields of an instance; equal to others if no code can tell their values apart."""
 
     __slots__ = ("values",)
 
@@ -335,15 +339,15 @@ class _StaticFields:
                 ) from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _StaticFields) and self._exact_key() == other._exact_key()
+        return isinstance(other, _StaticFields) and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
-    def _exact_key(self) -> Any:
-        from func.interpreters.program.content_keys import exact_key  # start-up time: few trees have static fields
+    def _content_key(self) -> Any:
+        from func.interpreters.program.content_keys import typed_key  # start-up time: few trees have static fields
 
-        return exact_key(self.values)
+        return typed_key(self.values)
 
     def __repr__(self) -> str:
         return ", ".join([f"{name}={value!r}" for name, value in self.values])
@@ -393,7 +397,7 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
 
 @without_engine_frames
 def __getattr__(name: str) -> Any:
-    """Say what to write instead of a name that is missing."""
+    """Suggest a name for a missing one."""
     if name == "Structure":
         return optree.PyTreeSpec
     if name.startswith("_"):

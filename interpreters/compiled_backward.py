@@ -70,7 +70,7 @@ class CompiledBackward:
 BACKWARD = CompiledBackward()
 
 BY_NODES: ContextVar[bool] = ContextVar("func_by_nodes", default=False)
-"""Whether backward passes run node by node, whatever ran before."""
+"""Whether backward passes run node by node, regardless of earlier passes."""
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.array_helpers.strides import stand_in
 from func.backends.array_memory import enter, enter_after_interrupt, leave
-from func.backends.support.strides import stand_in
 from func.interpreters.compiled_backward import walk
 from func.interpreters.core import (
     ZERO,
@@ -29,8 +29,8 @@ from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerCon
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad_fast import grad_interpreter
-from func.interpreters.host.refusals import add_hint, worded
 from func.interpreters.host.source import hide_engine_frames
+from func.interpreters.host.swallowed_errors import add_hint, worded
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
@@ -64,12 +64,12 @@ class running:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         leave(self.mark)
         entry = TRANSFORMS.get()
-        made = None
+        new_arrays = None
         if entry is not None and entry.interpreter is self.interpreter:
-            made = entry.made
+            new_arrays = entry.new_arrays
             TRANSFORMS.set(entry.outer)
-            if made is not None:
-                WIRING.retire_arrays(made)
+            if new_arrays is not None:
+                WIRING.retire_arrays(new_arrays)
         if error is None:
             self.interpreter.close()
             return
@@ -77,13 +77,13 @@ class running:
         self.interpreter.close()
         restore_error_state(error, self.before)
         if isinstance(error, Exception):
-            refusal = worded(error, self.interpreter)
-            if refusal is not error:
-                raise hide_engine_frames(refusal.with_traceback(trace)) from error
+            clearer = worded(error, self.interpreter)
+            if clearer is not error:
+                raise hide_engine_frames(clearer.with_traceback(trace)) from error
             add_hint(error, () if called is None else called[2])
             if has_shared and type(error) is ValueError and "read-only" in str(error):
                 error.add_note(_SHARED)
-            if made is not None and made.concealed and not isinstance(error, FuncError):
+            if new_arrays is not None and new_arrays.concealed and not isinstance(error, FuncError):
                 if is_failed_conversion(error):
                     raise hide_engine_frames(TracerConversionError(_CONCEALED).with_traceback(trace)) from error
                 error.add_note(_CONCEALED)

@@ -27,7 +27,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     unboxed,
 )
@@ -40,7 +40,7 @@ class Node(NamedTuple):
     """A recorded application of a primitive: the origin of a value, and the needs of its pullback.
 
     In the engine a node is a plain tuple of these fields, in this order: Python makes tuples ten times faster than
-    objects. Nodes refer to values, never to boxes, which users write to. Values of equal shape and dtype share their
+    objects. Nodes refer to values, never to tracers, which users write to. Values of equal shape and dtype share their
     aval object, so `is` compares.
     """
 
@@ -144,7 +144,7 @@ class Grad(Interpreter):
             return out
         if not primitive.multiple:
             return self._output(out, rule, parents, needs_cotangent, saved, params)
-        refuse_captured(self, out)
+        raise_if_captured(self, out)
         node = (next(SERIALS), rule, parents, needs_cotangent, saved, params, None)
         return tuple([self._output(value, OUTPUT, (node,), (node,), place, None) for place, value in enumerate(out)])
 

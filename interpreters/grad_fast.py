@@ -31,9 +31,9 @@ from func.interpreters.core import (
     Tracer,
     array_aval,
     bind,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     make_tracer,
     new_tracer,
     shape_of,
@@ -134,8 +134,8 @@ class FastGrad(Grad):
             out = primitive(x, y)
         keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
         saved = (
-            (x if mask & 1 or type(x) in PYTHON_SCALARS else kept(x)) if keeps_x else None,
-            (y if mask & 2 or type(y) in PYTHON_SCALARS else kept(y)) if keeps_y else None,
+            (x if mask & 1 or type(x) in PYTHON_SCALARS else defensive_copy(x)) if keeps_x else None,
+            (y if mask & 2 or type(y) in PYTHON_SCALARS else defensive_copy(y)) if keeps_y else None,
             out if keeps_out else None,
         )
         aval = aval_x or aval_y
@@ -213,7 +213,7 @@ class FastGrad(Grad):
             if own is not None
             else array_aval(value.shape, value.dtype)
             if positions is None or place in positions
-            else kept(value)
+            else defensive_copy(value)
             for place, (value, own) in enumerate(zip(values, needs_cotangent, strict=True))
         ]
         return new_tracer(self, out, (next(SERIALS), primitive, parents, needs_cotangent, saved, params, aval))
@@ -238,8 +238,8 @@ class FastGrad(Grad):
         if not is_inexact(aval.dtype):
             return out
         saved = (
-            None if node_y is None else x if node_x is not None else kept(x),
-            None if node_x is None else y if node_y is not None else kept(y),
+            None if node_y is None else x if node_x is not None else defensive_copy(x),
+            None if node_x is None else y if node_y is not None else defensive_copy(y),
         )
         needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
         return new_tracer(self, out, (next(SERIALS), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
@@ -279,8 +279,8 @@ class FastPartial:
 class UncheckedPartial(FastPartial):
     """A partial of values of one real dtype, with a result of that dtype.
 
-    Most partials have it by themselves. But SciPy computes in double precision where a number of Python stands beside
-    an array, as in struve(0.0, x), and so does NumPy's choice between numbers.
+    Most partials have it by themselves. But SciPy computes in double precision for a Python number with an array, as in
+    struve(0.0, x), and so does NumPy's choice between numbers.
     """
 
     __slots__ = ()

@@ -12,8 +12,8 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     bind,
-    kept,
-    refuse_captured,
+    defensive_copy,
+    raise_if_captured,
     snapshot,
     unboxed,
 )
@@ -52,14 +52,14 @@ class Jvp(Interpreter):
                 primals.append(arg._value)
                 tangents.append(arg._attached)
             else:
-                primals.append(kept(unboxed(arg)) if self.copies_operands else unboxed(arg))
+                primals.append(defensive_copy(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
         if not primitive.differentiable or (MODE.get() is not None and self.follows_modes and is_suspended(self.level)):
             return bind(primitive, tuple(primals), params)
         out, tangent = primitive.forward(tuple(primals), tuple(tangents), params)
         if not primitive.multiple:
             return out if tangent is ZERO else Tracer(self, out, tangent)
-        refuse_captured(self, out)
+        raise_if_captured(self, out)
         if tangent is ZERO:
             return tuple(out)
         return tuple([o if t is ZERO else Tracer(self, o, t) for o, t in zip(out, tangent, strict=True)])

@@ -44,7 +44,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     snapshot,
     unboxed,
@@ -148,25 +148,25 @@ class Laplace(Interpreter):
         seconds = [arg._attached if self.owns(arg) else None for arg in args]
         if isinstance(primitive, Elementwise):
             out = primitive(*values)
-            return self._boxed(out, quietly(self._elementwise, primitive, values, seconds, out))
+            return self._as_tracers(out, quietly(self._elementwise, primitive, values, seconds, out))
         if isinstance(primitive, Bilinear):
             out = bind(primitive, values, params)
-            return self._boxed(out, quietly(self._bilinear, primitive, values, seconds, params, out))
+            return self._as_tracers(out, quietly(self._bilinear, primitive, values, seconds, params, out))
         if isinstance(primitive, Linear):
             out = bind(primitive, values, params)
             return self._several(primitive, out, quietly(self._linear, primitive, values, seconds, params, out))
         return self._several(primitive, *self._general(primitive, values, seconds, params))
 
-    def _boxed(self, out: Array, second: Second) -> Array:
+    def _as_tracers(self, out: Array, second: Second) -> Array:
         if not is_inexact(dtype_of(out)) or (not second.blocks and second.laplacian is ZERO):
             return out
         return Tracer(self, out, second)
 
     def _several(self, primitive: Primitive, out: Any, seconds: Sequence[Second]) -> Any:
         if not primitive.multiple:
-            return self._boxed(out, seconds[0])
-        refuse_captured(self, out)
-        return tuple([self._boxed(value, second) for value, second in zip(out, seconds, strict=True)])
+            return self._as_tracers(out, seconds[0])
+        raise_if_captured(self, out)
+        return tuple([self._as_tracers(value, second) for value, second in zip(out, seconds, strict=True)])
 
     def _elementwise(
         self, primitive: Elementwise, values: tuple[Array, ...], seconds: Sequence[Second | None], out: Array
@@ -205,7 +205,7 @@ class Laplace(Interpreter):
     ) -> Any:
         """Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ: for each i the derivative of the partial along the tangents Sᵢⱼ of xⱼ.
 
-        A real operand beside a complex one has complex Sᵢⱼ, and takes part in the partial as a complex number.
+        A real operand together with a complex one has complex Sᵢⱼ, and takes part in the partial as a complex number.
         """
         total: Any = ZERO
         products: dict[tuple[int, int], Any] = {}

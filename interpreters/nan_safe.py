@@ -2,7 +2,7 @@
 
 A value that was not selected, as in the branch that `np.where` does not take, has a (co)tangent of exact zero. The
 partials there may be infinite or NaN: the plain product is NaN, the derivative is zero. `structural` computes with such
-zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, and NaN decides:
+zeros, at the cost of a mask for each (co)tangent. So plain rules run first, and NaN decides:
 
 1. If a gradient has a NaN, `pull` runs the pullback again with structural zeros. If a tangent has one, `push` runs the
    function again.
@@ -28,8 +28,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from func.backends.array_helpers.arrays import plain_vdot
 from func.backends.quiet import quietly
-from func.backends.support.arrays import plain_vdot
 from func.interpreters.core import ZERO, Tracer, derivatives_in, is_inexact, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_force

@@ -160,7 +160,7 @@ class Writer:
             return {"program": self.program(value)}
         if kind is CompiledCall:
             return {"compiled": self._once(value, self._add_compiled_call)}
-        return self._refuse(value)
+        return self._raise(value)
 
     def _add_compiled_call(self, compiled: CompiledCall) -> Any:
         at = self._at
@@ -191,7 +191,7 @@ class Writer:
         self.arrays.append(np.array(bits, order="C"))
         return len(self.arrays) - 1
 
-    def _refuse(self, value: Any) -> Any:
+    def _raise(self, value: Any) -> Any:
         if type(value) is Tracer:
             raise ProgramFileError(
                 f"func.save: {self._at} is a traced value, not an array; make the program outside the transform"
@@ -399,7 +399,7 @@ DOCUMENT = "program.json"
 def write_program(program: Program, path: str) -> None:
     """Write a program file atomically: a reader finds the old file or the whole new one.
 
-    The new file has a unique name first, and then replaces whatever the path names: a link, not the file behind it.
+    The new file has a unique name first, and then replaces the target of the path: a link, not the file behind it.
     """
     writer = Writer()
     writer.program(program)
@@ -474,7 +474,7 @@ def _excerpt(said: Exception | str) -> str:
 
 
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """Members lie beside each other in the file, none of them compressed, so they are not larger than it."""
+    """Members are adjacent in the file, none of them compressed, so they are not larger than it."""
     members = archive.infolist()
     if len({member.filename for member in members}) != len(members):
         raise ValueError("two members have one name")

@@ -19,7 +19,7 @@ from func.interpreters.core import (
     Shape,
     Tracer,
     aval_of,
-    kept,
+    defensive_copy,
     new_tracer,
     unboxed,
 )
@@ -64,7 +64,7 @@ class Stage(Interpreter):
 
     @property
     def layouts(self) -> Layouts:
-        """How arrays would lie in memory if NumPy ran the program."""
+        """The layouts of arrays if NumPy ran the program."""
         if self._layouts is None:
             from func.interpreters.program.layouts import Layouts  # start-up time: few programs ask
 
@@ -116,7 +116,7 @@ class Stage(Interpreter):
             return value._attached
         if type(value) in PYTHON_SCALARS:
             return value
-        held = kept(value) if self.copies_constants else value
+        held = defensive_copy(value) if self.copies_constants else value
         constant, var = self._constant_vars.get(id(held), (None, None))
         if var is not None and constant is held:
             return var
@@ -162,7 +162,7 @@ class Stage(Interpreter):
         return new_tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
-        """The recorded equations that the outputs need. Inputs are variables, since functions may write to boxes."""
+        """The recorded equations that the outputs need. Inputs are variables, since functions may write to tracers."""
         atoms = [self.atom(output) for output in outputs]
         equations: Sequence[Equation] = self.equations
         if self._forgotten:
@@ -184,7 +184,7 @@ _OF_MODES = (stop_gradient, renumbered)
 
 
 class DerivedStage(Stage):
-    """Stages code of the engine: nobody writes to its arrays; lines come from the Program that it evaluates."""
+    """Stages code of the engine: no code writes to its arrays; lines come from the Program that it evaluates."""
 
     keeps_lines = False
     copies_constants = False

@@ -28,7 +28,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
 from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage
@@ -256,11 +256,11 @@ class Rules:
             if type(value) in HOST_ARRAYS or _is_known(value):
                 kinds += core.shape_of(value), core.dtype_of(value)
             elif type(value) is int or type(value) is bool:
-                kinds.append(exact_key(value))
+                kinds.append(typed_key(value))
             else:
                 return False
         if params:
-            kinds += [(name, exact_key(value)) for name, value in params.items()]
+            kinds += [(name, typed_key(value)) for name, value in params.items()]
         key = tuple(kinds)
         try:
             rule = self._rules.get(key)
@@ -340,7 +340,9 @@ def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """(the output, a rule, its saved values) of a general primitive."""
-    values = tuple([value if p is not None else core.kept(value) for value, p in zip(values, parents, strict=True)])
+    values = tuple(
+        [value if p is not None else core.defensive_copy(value) for value, p in zip(values, parents, strict=True)]
+    )
     rule = RULES.rule(primitive, values, parents, params)
     if type(rule) is StagedRule:
         outs, residuals = rule.record(values)

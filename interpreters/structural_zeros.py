@@ -260,7 +260,7 @@ def with_mask_of(like: Any, value: Any) -> Any:
 
 
 def absent_like(like: Array, shape: Shape, dtype: Any) -> Array:
-    """Structural zeros in the place of an absent (co)tangent, beside another one."""
+    """Structural zeros in place of an absent (co)tangent, next to another one."""
     if has_mask(like) or is_abstract_value(like):
         return absent(like, shape=shape, dtype=dtype)
     return full_like(like, 0, shape, dtype)

@@ -44,7 +44,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     snapshot,
     unboxed,
@@ -111,14 +111,14 @@ class Taylor(Interpreter):
                     _ = value._attached[self.order]
         finally:
             known, self.known = self.known, None
-            for outs, _ in known.values():  # nobody needs incomplete ones; their own functions keep them alive
+            for outs, _ in known.values():  # no use needs incomplete ones; their own functions keep them alive
                 for value in outs:
                     if self.owns(value):
                         value._attached.extend = None
         return out
 
     def _within_rule(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The lazy outputs. Writes of users rebind boxes, so rules and results have separate boxes."""
+        """The lazy outputs. Writes of users rebind tracers, so rules and results have separate tracers."""
         assert self.known is not None
         args = tuple([Tracer(self, arg._value, arg._attached) if self.owns(arg) else arg for arg in args])
         key = (primitive, tuple([self._identity(arg) for arg in args]), tuple(params.items()))
@@ -149,7 +149,7 @@ class Taylor(Interpreter):
             return tuple([self.complete(value, coefficients) for value, coefficients in pairs])
         out = bind(primitive, values, params)
         outs = tuple(out) if primitive.multiple else (out,)
-        refuse_captured(self, outs)
+        raise_if_captured(self, outs)
         boxes = tuple([Tracer(self, out, Series([out])) if is_inexact(dtype_of(out)) else out for out in outs])
         if own_rule is None:
             extend = self._rule(primitive, args, params, boxes)
@@ -303,7 +303,7 @@ class Taylor(Interpreter):
         return extend
 
     def _integer_power(self, base: Array, exponent: int) -> Array:
-        """A power by squaring; its box differs from the primitive's, its coefficients do not."""
+        """A power by squaring; its tracer differs from the primitive's, its coefficients do not."""
         if exponent < 0:
             return ops.divide(1, self._integer_power(base, -exponent))
         result: Any = None

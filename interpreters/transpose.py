@@ -18,10 +18,10 @@ from func.interpreters.core import (
     Shaped,
     add_tangents,
     bind,
+    defensive_copy,
     dtype_of,
     innermost,
     is_inexact,
-    kept,
     shape_of,
     zeros_like,
 )
@@ -32,7 +32,7 @@ from func.interpreters.stage import LinearStage
 
 def not_linear(primitive: Primitive, params: Params) -> NotDifferentiableError:
     """The error for transposing an equation that is not linear; a rule may state the reason."""
-    reason: str | None = getattr(params.get("bwd"), "refusal", None)
+    reason: str | None = getattr(params.get("bwd"), "reason", None)
     return NotDifferentiableError(reason or f"{primitive.name} is not linear and cannot be transposed")
 
 
@@ -122,7 +122,9 @@ def linearized(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """Run a general primitive's jvp with traced tangents: (out, LINEARIZED, the tangent program)."""
-    values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
+    values = tuple(
+        [value if p is not None else defensive_copy(value) for value, p in zip(values, parents, strict=True)]
+    )
     stage = LinearStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)
     tangents: list[Any] = []

@@ -14,7 +14,7 @@ from func.backends.c.loop_nests import LONG, NestWriter, index_text
 from func.backends.loops.kernels import Dot, StridedRef
 
 SMALL = 256
-"""Multiplications of the largest product that is written out as loops."""
+"""Multiplications of the largest product written as loops."""
 
 ROWS = 6
 """Rows of a block: with the columns below, its sums fit the registers of processors with 16 or 32 vectors."""
@@ -192,12 +192,12 @@ def _padded(m: int, n: int) -> int:
 
 
 def product_text(word: str, name: str = "product") -> str:
-    """The function of products of a type; "minus_product" takes them off what is there."""
+    """The function of products of a type; "gemm_minus_rows" subtracts them from the result."""
     letter = {"double": "d", "float": "s"}.get(word)
     blas = BLAS if name == "product" else BLAS.replace(" 0, out", " 1, out").replace("(int)k, 1, x", "(int)k, -1, x")
     text = PRODUCT.replace("BLAS", "" if letter is None else blas.replace("LETTER", letter))
     wraps = word.startswith("int")  # so does overflow
-    rows, loops, kept, sums = [], [], [], []
+    rows, loops, copies, sums = [], [], [], []
     for r in range(ROWS):
         x, total = f"row{r}[l * x1]", f"sums{r}[c]"
         plus = f"{total} + {x} * p[c]"
@@ -206,12 +206,12 @@ def product_text(word: str, name: str = "product") -> str:
         elif wraps:
             plus = f"({word})((u{word}){total} + (u{word}){x} * (u{word})p[c])"
         loops.append(f"{total} = {plus};")
-        kept.append(f"sums[{r}][c] = {total};")
+        copies.append(f"sums[{r}][c] = {total};")
         sums.append(f"sums{r}[COLUMNS] = {{0}}")
         if r:
             rows.append(f"const TYPE *const row{r} = row0 + (rows > {r} ? {r} * x0 : 0);")
     text = text.replace("ROW\n", _indented(rows, 16) + "\n").replace("TYPE SUMS", f"TYPE {', '.join(sums)}")
-    text = text.replace("LOOP", _indented(loops, 24)).replace("KEEP", _indented(kept, 20))
+    text = text.replace("LOOP", _indented(loops, 24)).replace("KEEP", _indented(copies, 20))
     for place in ("place[c]", "place[c * out1]"):
         total = f"{place} + sums[r][c]"
         if wraps:

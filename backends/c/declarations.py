@@ -1,7 +1,7 @@
-"""How types and numbers are written in C.
+"""Types and numbers in C.
 
-Integers of the code are unsigned, as in LLVM IR: the operation says where a sign is meant, and overflow wraps around.
-In memory they have the types of their dtypes. Truth values are bytes in memory; half precision and bfloat16 are their
+Integers of the code are unsigned, as in LLVM IR: the operation determines the sign, and overflow wraps around. In
+memory they have the types of their dtypes. Truth values are bytes in memory; half precision and bfloat16 are their
 bits.
 """
 
@@ -21,7 +21,7 @@ from func.backends.scalars.ir_values import part_of
 DOUBLE, FLOAT, HALF, BIT = ir.DoubleType(), ir.FloatType(), ir.HalfType(), ir.IntType(1)
 _NAMES = {DOUBLE: "double", FLOAT: "float", HALF: "uint16_t", BIT: "bool"}
 COMPLEX = ir.LiteralStructType([DOUBLE, DOUBLE])
-"""What the complex functions of the C library take and return."""
+"""The types of arguments and results of the C library's complex functions."""
 
 
 def c_type(kind: ir.Type) -> str:

@@ -41,8 +41,9 @@ class CDefinitions:
         return self._constants[key]
 
     def pairwise(self, word: str) -> None:
-        """The stack of sums of blocks for a type: two sums of equally many blocks are added at once, as the digits of
-        a binary number carry over."""
+        """The stack of sums of blocks for a type: adds two sums of equally many blocks at once, as binary digits carry
+        over.
+        """
         self.texts.setdefault(f"func_push_{word}", PUSH.replace("TYPE", word))
         self.texts.setdefault(f"func_total_{word}", TOTAL.replace("TYPE", word))
 
@@ -60,19 +61,18 @@ class CDefinitions:
         return list(self._called(text, lambda part: part).values())
 
     def printed_for(self, text: str) -> list[str]:
-        """The same as texts of a file. What only bodies call that the C library's functions may replace has their
-        condition."""
-        found = self._called(text, lambda part: part)
+        """The same as texts of a file; parts that only replaceable bodies call have the condition of these."""
+        definitions = self._called(text, lambda part: part)
         always = self._called(text, lambda part: OWN_BODY.sub("", part))
         return [
             part if name in always or part.startswith("#ifdef FUNC_LIBM") else f"#ifndef FUNC_LIBM\n{part}\n#endif"
-            for name, part in found.items()
+            for name, part in definitions.items()
         ]
 
     def _called(self, text: str, reading: Callable[[str], str]) -> dict[str, str]:
         """The definitions that a text needs, by their names, where `reading` gives the part of a text that counts."""
         known = HELPERS | self.texts
-        found: dict[str, str] = {}
+        definitions: dict[str, str] = {}
         entered: set[str] = set()
 
         def visit(part: str) -> None:
@@ -80,10 +80,10 @@ class CDefinitions:
                 if name in known and name not in entered:
                     entered.add(name)
                     visit(known[name])
-                    found[name] = known[name]
+                    definitions[name] = known[name]
 
         visit(text)
-        return found
+        return definitions
 
 
 WIDE = 100
@@ -195,15 +195,14 @@ INLINED = frozenset(
         *("arctanh", "arcsin", "arccos", "arctan", "arctan2", "erf", "erfc", "cbrt", "hypot", "power"),
     }
 )
-"""Functions of the C library whose bodies are written out in loops, where compilers make vectors of them."""
+"""Functions of the C library with their bodies written out in loops, so that compilers vectorize them."""
 
 
 class CScalars(Scalars):
     """Writes operations with a builder; what they call is defined in `definitions`."""
 
     fused = False
-    """Whether bodies of elementary functions may ask for fused multiply-add, which C computes slowly where the machine
-    has none."""
+    """Whether bodies of elementary functions may use fused multiply-add, which C computes slowly without hardware."""
 
     def __init__(self, builder: CBuilder, definitions: CDefinitions) -> None:
         self.builder: Any = builder
@@ -211,7 +210,7 @@ class CScalars(Scalars):
         self.definitions = definitions
         self.elementary: Any = self
         self.in_loop = False
-        """Whether code is written for a loop over many elements."""
+        """Whether the code is for a loop over many elements."""
 
     def call(self, builder: CBuilder, name: str, *args: ir.Value) -> ir.Value:
         """An elementary function."""

@@ -1,9 +1,8 @@
 """A builder that writes expressions and statements of C under the names of `ir.IRBuilder`.
 
-The tables of operations on elements call the methods of a builder. This one knows single numbers only. A value that is
-used once, in the block where it is computed and before memory changes, becomes part of the expression that uses it;
-every other value gets a name. Arms of a choice are names, so that a choice computes nothing and loops over it become
-vector code.
+The tables of operations on elements call the methods of a builder. This one supports single numbers only. A value with
+one use, in its block and before memory changes, becomes part of the expression that uses it; every other value gets a
+name. Arms of a choice are names, so that a choice computes nothing and loops over it become vector code.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ class Expression(ir.Value):
     def __init__(self, kind: Any, pieces: Sequence[Piece], block: int, epoch: int, level: int) -> None:
         self.type = kind
         self.text = ""
-        """Its name or its text, once it is known which."""
+        """Its name or its text, once decided."""
         self.pieces = pieces
         self.block = block
         self.epoch = epoch
-        """How many statements before it may have changed memory."""
+        """The number of earlier statements that may have changed memory."""
         self.level = level
-        """How tightly its parts are bound: ATOM, PRODUCT, SUM or LOOSE."""
+        """The precedence of its operator: ATOM, PRODUCT, SUM or LOOSE."""
         self.is_fixed = False
         """Whether it must have a name."""
         self.uses = 0
@@ -84,7 +83,7 @@ def _binary(sign: str, wide: bool = False) -> Callable[..., ir.Value]:
 
 
 def signed(x: ir.Value) -> list[Piece]:
-    """An integer as a signed one. It is no value of its own: a name would have the unsigned type."""
+    """An integer as a signed one. It is not a separate value: a name would have the unsigned type."""
     return [f"(int{x.type.width}_t)", x]
 
 
@@ -125,7 +124,7 @@ class CBuilder:
         self._declared: dict[str, str] = {}
         """Names by the text of their declarations."""
         self.keeps_loops = False
-        """Whether the compiler is told (CUDA) to unroll no loop for which the writer has not asked it."""
+        """Whether the text tells the compiler (CUDA) to unroll only the loops that the writer marks."""
 
     # -- lines and blocks -------------------------------------------------------------------------------------------
     def named(self, kind: Any, name: str) -> Expression:
@@ -151,7 +150,7 @@ class CBuilder:
         self.lines.append(Statement(pieces, self.blocks[-1], self.epoch))
 
     def declare(self, name: str, text: str) -> None:
-        """A declaration, which is left out where nothing mentions its name."""
+        """A declaration, dropped if nothing mentions its name."""
         self._declared[text] = name
         self.line(text)
 
@@ -193,9 +192,9 @@ class CBuilder:
     @contextmanager
     def _nowhere(self) -> Iterator[None]:
         """Lines that are dropped."""
-        kept = len(self.lines)
+        count = len(self.lines)
         yield
-        del self.lines[kept:]
+        del self.lines[count:]
 
     def text(self, indent: int = 0) -> str:
         """All lines but those of values that nothing uses."""
@@ -359,8 +358,9 @@ class CBuilder:
 
 
 def _count_uses(line: Expression | Statement) -> None:
-    """Count a line among the uses of the values in it; one that lies in another block, or that memory may change
-    before the line, needs a name."""
+    """Count a line among the uses of the values in it; one in another block, or whose memory may change before the
+    line, needs a name.
+    """
     for piece in line.pieces:
         if isinstance(piece, Expression):
             piece.uses += 1

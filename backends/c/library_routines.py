@@ -27,7 +27,8 @@ from func.backends.routines.typed import STRIDES, reading
 
 class CMatrix(NamedTuple):
     """An operand at one index of the batch: the text of its address, the elements from one row to the next (1 for
-    vectors), the dtype, and whether columns lie in memory instead of rows."""
+    vectors), the dtype, and whether it is column-major.
+    """
 
     start: str
     stride: int
@@ -75,13 +76,14 @@ Write: TypeAlias = Callable[..., str]
 Areas: TypeAlias = Callable[..., Sequence[int]]
 ROUTINES: dict[str, Write] = {}
 AREAS: dict[str, Areas] = {}
-"""Of routines with scratch memory, the elements of its areas by the parameters."""
+"""The elements of a routine's areas of scratch memory, by the parameters."""
 
 
 def c_routine(name: str, areas: Areas | None = None) -> Callable[[Write], Write]:
-    """Register what writes the call of a routine: an expression that is true where the routine fails, or a statement
-    that cannot fail, which ends with a semicolon. `areas` gives the numbers of elements of its areas of scratch memory,
-    which have the dtype of the first argument; after them come as many numbers of int32 as the matrix has rows."""
+    """Register the printer of a routine's call: an expression that is true if the routine fails, or a statement that
+    cannot fail, which ends with a semicolon. `areas` returns the numbers of elements of its areas of scratch memory, in
+    the dtype of the first argument; one int32 for each row of the matrix follows.
+    """
 
     def register(write: Write) -> Write:
         ROUTINES[name] = write
@@ -99,7 +101,7 @@ def _unless(failure: str) -> str:
 
 
 def _starts(item: LibraryCall) -> list[int]:
-    """Where the areas of a routine begin in its scratch memory, and where the last ends, in bytes."""
+    """The start of each area of a routine in its scratch memory, and the end of the last, in bytes."""
     params = {name: value for name, value in item.params.items() if name != "batch"}
     starts = [0]
     for size in AREAS[item.routine](**params):
@@ -164,9 +166,9 @@ class UnsupportedRoutine(Exception):
 
 
 ENDS = {"float64": "", "float32": "f", "complex128": "", "complex64": "f"}
-"""What the names of the C library's functions end with."""
+"""The suffixes of the C library's function names."""
 LETTERS = {"float64": "d", "float32": "s", "complex128": "z", "complex64": "c"}
-"""What the names of LAPACK's and BLAS's functions begin with."""
+"""The prefixes of LAPACK's and BLAS's function names."""
 SINES = """\
 /* Sines and cosines of n numbers, by what a number has beside a multiple of pi / 2, in four parts, and polynomials. */
 static void func_sines(ptrdiff_t n, const double *restrict x, double *restrict sines, double *restrict cosines) {
@@ -247,14 +249,14 @@ def _of_library(name: str, macro: str, text: str) -> None:
     EXTERNALS[name] = texts
 
 
-def _minus_product(dtype: DType) -> dict[str, str]:
-    """A product that is taken off, with what it calls."""
+def _gemm_minus_rows(dtype: DType) -> dict[str, str]:
+    """A product to subtract, with the functions that it calls."""
     word = stored_type(dtype)
-    product = c_products.product_text(word, "minus_product")
-    return {f"func_fma_{word}": fma_text(word), f"func_minus_product_{word}": product}
+    product = c_products.product_text(word, "gemm_minus_rows")
+    return {f"func_fma_{word}": fma_text(word), f"func_gemm_minus_rows_{word}": product}
 
 
-EXTERNALS["minus_product"] = _minus_product
+EXTERNALS["gemm_minus_rows"] = _gemm_minus_rows
 _of_library("getrf", "FUNC_LAPACK", GETRF)
 _of_library("potrf", "FUNC_LAPACK", POTRF)
 _of_library("trsm", "FUNC_CBLAS", TRSM)

@@ -1,7 +1,7 @@
 """Loop nests as loops of C.
 
-Every instruction stands inside the outermost loop that it depends on. Long reductions run in several lanes, which
-compilers turn into vectors without leave to reorder sums; long sums of floats are added up pairwise, block by block.
+Every instruction is inside the outermost loop that it depends on. Long reductions run in several lanes, which compilers
+turn into vectors without permission to reorder sums; long sums of floats add up pairwise, block by block.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from func.backends.scalars.operations import EXTREMA
 LANES = 8
 """Lanes of a reduction."""
 LONG = 16
-"""Elements along the innermost loop from which a reduction runs in lanes."""
+"""Elements along the innermost loop from which on a reduction runs in lanes."""
 TOGETHER, FEW = 4, 8
-"""Elements that a lane takes together where a loop finds maxima, and other instructions of the longest such loop."""
+"""Elements that a lane takes together in a search for maxima, and other instructions of the longest such loop."""
 BLOCK = 512
 """Elements of a block of a sum."""
 DEPTH = 48
@@ -111,7 +111,7 @@ class BodyWriter:
         return b.fix(b.select(outside, zero, wide))
 
     def emit(self, instruction: kernels.Instruction) -> None:
-        """Any instruction but a reduction of the stage."""
+        """Any instruction except a reduction of the stage."""
         if isinstance(instruction, kernels.Load):
             self.regs[id(instruction.out)] = self.load(instruction.ref)
         elif isinstance(instruction, kernels.Apply):
@@ -434,8 +434,9 @@ class StageWriter:
                 self._lane([[*at, index]], regs, lane)
 
     def _is_light(self) -> bool:
-        """Whether the innermost loop finds maxima and minima of little else: gcc makes no vectors of so short a loop
-        over lanes, which it unrolls before."""
+        """Whether the innermost loop finds maxima and minima with little other work: gcc does not vectorize a short
+        loop over lanes, which it unrolls before.
+        """
         others = [instruction for instruction in self.levels[-1] if instruction not in self.reductions]
         return (
             all([isinstance(each, kernels.Reduce) and each.op in EXTREMA for each in self.reductions])

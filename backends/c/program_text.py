@@ -1,7 +1,7 @@
 """Native programs as functions of C99.
 
 `function_text` writes the function of one program: inputs and outputs are its parameters, small scratch buffers are
-arrays of its frame, larger ones lie in a workspace that the caller provides. Nothing is allocated; there is no state.
+arrays of its frame, larger ones are in the caller's workspace. It allocates nothing and has no state.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from func.backends.records import Record
 
 IN_FRAME, FRAME = 1 << 14, 1 << 15
 """Bytes of the largest buffer that is an array of the function's frame, and of all of them together."""
-FOUND_NAN, FOUND_ERROR = 1, 2
+HAS_NAN, HAS_ERROR = 1, 2
 """Bits of the status."""
 
 
@@ -57,7 +57,7 @@ INCLUDES = {
 
 
 def prelude(title: str, header: str, text: str) -> str:
-    """What comes before the functions of a file: a title, and the headers that a text needs."""
+    """The head of a file: a title, and the headers that a text needs."""
     needed = [f"#include <{name}>" for name, pattern in INCLUDES.items() if re.search(pattern, text)]
     libraries = [
         f"#ifdef {macro}\n#include <{name}.h>\n#endif"
@@ -73,22 +73,23 @@ CLONES = """\
 #else
 #define FUNC_CLONES
 #endif"""
-"""What lets gcc write functions for several processors, one of which is chosen when code is loaded."""
+"""Makes gcc write functions for several processors; the loader chooses one."""
 
 
 def with_clones(texts: Sequence[str]) -> list[str]:
-    """The texts of functions, those with loops marked so that they may be written for several processors."""
+    """The texts of functions, with a mark on those with loops, for versions for several processors."""
     marked = [FUNCTION.sub("FUNC_CLONES\nstatic", text, count=1) if "for (" in text else text for text in texts]
     return [CLONES, *marked] if marked != list(texts) else marked
 
 
 FUNCTION = re.compile(r"(?m)^static(?= (?:int|void|bool) (?!func_cholesky_(?:tile|rows)_))")
-"""The beginning of a function that works on arrays. Of tiles of Cholesky factors gcc makes slow code where vectors are
-wide and fused multiply-add is not known."""
+"""The beginning of a function on arrays. For tiles of Cholesky factors gcc makes slow code with wide vectors but
+without fused multiply-add.
+"""
 
 
 def is_by_value(spec: ArraySpec) -> bool:
-    """Whether an input is passed as a number."""
+    """Whether an input is a number, passed by value."""
     return spec.shape == () and spec.dtype.kind != "c"
 
 
@@ -125,7 +126,7 @@ class ProgramWriter:
         for item in program.items:
             self._top(item)
         if program.flag is not None:
-            self._flagged(program.flag, FOUND_NAN)
+            self._flagged(program.flag, HAS_NAN)
         self.builder.line("return status;")
         listed = [*parameters(program, self.names), "unsigned char *restrict work"]
         body = self.builder.text(1)
@@ -140,7 +141,7 @@ class ProgramWriter:
 
     # -- memory -----------------------------------------------------------------------------------------------------
     def _note_unread(self) -> None:
-        """Find the scratch memory that is written and never read, as results of branches may be."""
+        """Find the scratch memory that is written and never read, such as unused results of branches."""
         written: set[int] = set()
         read: set[int] = {id(self.program.flag.buffer.storage)} if self.program.flag is not None else set()
 
@@ -159,7 +160,7 @@ class ProgramWriter:
                     written.add(id(item.target.storage))
                     read.add(id(item.source.storage))
                 elif isinstance(item, kernels.CountedLoop):
-                    pass  # slices are read or written by what is inside
+                    pass  # items inside read or write slices
                 else:
                     read.update([id(buffer.storage) for buffer in own_buffers(item)])
                 for body in bodies_of(item):
@@ -202,7 +203,7 @@ class ProgramWriter:
         return assign_buffers(self.program.items)
 
     def _declare(self, buffer: kernels.Buffer) -> None:
-        """Name a buffer, in the current block where it lies in the workspace."""
+        """Name a buffer, in the current block if it is in the workspace."""
         if id(buffer) in self.memory.names:
             return
         word, count = stored_type(buffer.dtype), max(1, buffer.size) * (2 if buffer.dtype.kind == "c" else 1)
@@ -265,10 +266,10 @@ class ProgramWriter:
                 source = f"&{source}"
             b.effect(f"memcpy({target}, {source}, {item.target.bytes});")
         elif isinstance(item, kernels.FlagCheck):
-            self._flagged(item.flag, FOUND_ERROR)
+            self._flagged(item.flag, HAS_ERROR)
         elif isinstance(item, kernels.EarlyExit):
             if item.flag is not None:
-                self._flagged(item.flag, FOUND_NAN)
+                self._flagged(item.flag, HAS_NAN)
             with b.braces("if (status != 0) {"):
                 b.effect("return status;")
         elif isinstance(item, kernels.LibraryCall):
@@ -345,7 +346,7 @@ def _without_targets(text: str, name: str) -> str:
 
 
 def _mentions(text: str, name: str) -> bool:
-    """Whether a name stands in a text."""
+    """Whether a name occurs in a text."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)

@@ -1,4 +1,4 @@
-"""Random words and variates as functions of C: the same numbers as `backends/support/random.py` and `gamma.py`.
+"""Random words and variates as functions of C: the same numbers as `backends/array_helpers/random.py` and `gamma.py`.
 
 Each fills what one key draws. Trial r of element i encrypts the counter (stride · r + j, i).
 """

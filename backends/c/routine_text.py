@@ -1,7 +1,7 @@
 """Routines as functions of C99, which is CUDA C too.
 
-A variable is declared where it is first assigned, in the block around all its uses. An array is a pointer, `const`
-where no element is written.
+A variable has its declaration at the first assignment, in the block around all its uses. An array is a pointer, `const`
+if no code writes an element.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from func.backends.routines.typed import FLOATING, STRIDES, Reading, Routine, ba
 
 WIDTH = 120
 TERNARY, OR, AND, COMPARED, SUM, PRODUCT, UNARY, ATOM = range(8)
-"""How tightly parts of expressions are bound."""
+"""The precedence of parts of expressions."""
 OPERATORS: dict[type[ast.operator], tuple[str, int]] = {
     **{ast.Add: ("+", SUM), ast.Sub: ("-", SUM), ast.Mult: ("*", PRODUCT), ast.Div: ("/", PRODUCT)},
     **{ast.FloorDiv: ("/", PRODUCT), ast.Mod: ("%", PRODUCT)},
@@ -57,16 +57,16 @@ EXTERNALS: dict[str, Callable[[DType], dict[str, str]]] = {}
 
 @functools.cache
 def texts_of(routine: Routine, dtype: DType | None = None, fixed: int | None = None) -> dict[str, str]:
-    """The text of a routine by its name, behind those of what it calls."""
+    """The text of a routine by its name, after those of its callees."""
     printer = RoutinePrinter(reading(routine), dtype, fixed)
     own = printer.text()
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for callee in printer.callees:
         if callee is not routine:
-            found |= texts_of(callee, dtype)
+            texts |= texts_of(callee, dtype)
     if printer.expansions:
-        found |= texts_of(chebyshev) | {f"func_{name}": _expansion(name) for name in printer.expansions}
-    return found | printer.definitions | {name_of(routine, dtype, fixed): own}
+        texts |= texts_of(chebyshev) | {f"func_{name}": _expansion(name) for name in printer.expansions}
+    return texts | printer.definitions | {name_of(routine, dtype, fixed): own}
 
 
 FMA = """\
@@ -401,7 +401,7 @@ class RoutinePrinter:
         return (f"{name} + {place}", SUM) if parts else (name, ATOM)
 
     def argument(self, node: ast.expr, kind: str) -> list[str]:
-        """What is passed for a parameter of a type: an address and its strides, or a value."""
+        """The argument for a parameter of a type: an address and its strides, or a value."""
         if not is_array(kind) or isinstance(node, ast.IfExp):
             return [self.converted(node, kind)]
         if isinstance(node, ast.Constant):
@@ -506,7 +506,7 @@ def _mentioned(node: ast.AST) -> list[str]:
 
 
 def _is_shared(statements: Sequence[ast.stmt], place: int, name: str) -> bool:
-    """Whether a variable must be declared before a statement: some block reads what another one has assigned."""
+    """Whether a variable needs a declaration before a statement: some block reads another one's assignment."""
     for statement in statements[place:]:
         if name not in _mentioned(statement):
             continue
@@ -525,7 +525,7 @@ def _is_shared(statements: Sequence[ast.stmt], place: int, name: str) -> bool:
 
 
 def _assigns(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement gives a variable a value that does not come from itself."""
+    """Whether a statement assigns a variable a value that does not depend on the variable."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

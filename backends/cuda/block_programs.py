@@ -1,7 +1,7 @@
 """Kernels of one block that run several steps: small loops, branches and whole small programs.
 
-The functions of the steps are those that kernels would be, with barriers between them. A loop whose states are small
-costs a launch in all and not one for each of its steps, and a condition is read on the device.
+The functions of the steps are those of kernels, with barriers between them. A loop with small states costs one launch
+in all instead of one for each step, and the device reads the condition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The device that CuPy gives access to: kernels by NVRTC, memory of CuPy's pool, cuBLAS, graphs.
 
-Everything is started on CuPy's current stream. CuPy keeps compiled kernels on disk, by text and architecture. cuBLAS is
-called through its C interface with a handle of func's own: CuPy's refuses products while a stream is captured.
+Everything runs on CuPy's current stream. CuPy caches compiled kernels on disk, by text and architecture. func calls
+cuBLAS through its C interface with a private handle: CuPy's rejects products during a capture.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from func.backends.devices import DeviceError
 from func.backends.loops.kernels import DType, Shape
 
 OPTIONS = ("--fmad=false", "--std=c++17")
-"""Of NVRTC: products and sums are not fused, so that results are NumPy's to the last bit."""
+"""Options of NVRTC: no fusion of products and sums, so that results are NumPy's to the last bit."""
 FAST_OPTIONS = ("--fmad=true", "--std=c++17")
 ALIGNMENT = 16
 TO_HOST, ON_DEVICE = 2, 3
 """Directions of copies (cudaMemcpyKind)."""
 WORKSPACE = 1 << 25
-"""Bytes that cuBLAS may use beside its operands."""
+"""Bytes that cuBLAS may use besides its operands."""
 REAL32, REAL64 = 0, 1
 """cudaDataType."""
 COMPUTE32, COMPUTE32_PEDANTIC, COMPUTE64, COMPUTE_TF32 = 68, 69, 70, 77
@@ -99,15 +99,15 @@ class CupyDevice:
             try:
                 module.compile()
             except self.cupy.cuda.compiler.CompileException as error:
-                raise KernelError(f"NVRTC refuses the kernels: {error}") from error
+                raise KernelError(f"NVRTC rejects the kernels: {error}") from error
             except self.driver.CUDADriverError as error:
                 raise KernelError(f"the driver does not load the kernels: {error}") from error
 
-        def found(name: str) -> Any:
+        def load_kernel(name: str) -> Any:
             with self.cupy.cuda.Device(self.number):
                 return module.get_function(name).kernel
 
-        return found
+        return load_kernel
 
     def launch(self, kernel: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Start a kernel on the current stream."""
@@ -119,7 +119,7 @@ class CupyDevice:
 
     # -- memory -----------------------------------------------------------------------------------------------------
     def _allocated(self, make: Callable[[], Any], size: int) -> Any:
-        """What `make` allocates; where memory is short, once more after the pool has given its free blocks back."""
+        """The result of an allocation by `make`; if memory is short, once more after the pool has freed its blocks."""
         out_of_memory = self.cupy.cuda.memory.OutOfMemoryError
         with self.cupy.cuda.Device(self.number):
             try:
@@ -134,21 +134,21 @@ class CupyDevice:
                 raise DeviceMemoryError(
                     f"func.jit: {_size(size)} do not fit on device {self.number}: {_size(free)} of {_size(total)} are "
                     f"free, CuPy's pool holds {_size(pool.used_bytes())} in arrays ({error})\n"
-                    "func.jit(memory_limit=...) computes values again instead of keeping them, func.checkpoint does so "
+                    "func.jit(memory_limit=...) recomputes values instead of saving them, func.checkpoint does so "
                     "by hand, and vmap and jacobian take a chunk_size."
                 ) from error
 
     def memory(self, size: int) -> tuple[Any, int]:
         """Memory of CuPy's pool."""
-        kept = self._allocated(lambda: self.cupy.cuda.alloc(size), size)
-        return kept, int(kept.ptr)
+        block = self._allocated(lambda: self.cupy.cuda.alloc(size), size)
+        return block, int(block.ptr)
 
     def uploaded(self, array: Any) -> tuple[Any, int]:
         """A constant on the device."""
         if hasattr(array, "device") and hasattr(array, "get") and array.device.id != self.number:
             raise several_devices("arguments and enclosed arrays are", [self.number, array.device.id])
-        kept = self.taken(array, array.shape, array.dtype)
-        return kept, int(kept.data.ptr)
+        uploaded_array = self.taken(array, array.shape, array.dtype)
+        return uploaded_array, int(uploaded_array.data.ptr)
 
     def empty(self, shape: Shape, dtype: DType) -> Any:
         """An array of the pool."""
@@ -167,13 +167,13 @@ class CupyDevice:
 
     def owned(self, value: Any, shape: Shape, dtype: DType) -> Any:
         """A donated argument that may be overwritten."""
-        made = self.taken(value, shape, dtype)
-        if made is not value or value.base is None:
-            return made
+        argument = self.taken(value, shape, dtype)
+        if argument is not value or value.base is None:
+            return argument
         return self._allocated(lambda: self.cupy.array(value, dtype, order="C"), value.nbytes)
 
     def address(self, array: Any) -> int:
-        """Where an array begins."""
+        """The first address of an array."""
         return int(array.data.ptr)
 
     def copy(self, target: int, source: int, size: int) -> None:

@@ -1,4 +1,6 @@
-"""What an executable asks of a device: memory, launches, products, copies, a number, and the capture of a sequence."""
+"""The interface of a device for executables: memory, launches, products, copies, a number, and the capture of a
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:  # `import func` reads the errors of this module
 
 
 class DeviceMemoryError(MemoryError, DeviceError):
-    """A device has too little memory, also after the free blocks of its pool were given back."""
+    """A device has too little memory, even after its pool freed its blocks."""
 
     __module__ = PUBLIC
 
@@ -38,7 +40,7 @@ class ProductOperand(Protocol):
 
 
 class Device(Protocol):
-    """A device, or what stands for one."""
+    """A device, or a stand-in for one."""
 
     def current(self) -> AbstractContextManager[Any]:
         """Inside, what is started is started on this device."""
@@ -50,7 +52,7 @@ class Device(Protocol):
         ...
 
     def memory(self, size: int) -> tuple[Any, int]:
-        """Memory of so many bytes that lives as long as the first item, and its address."""
+        """Memory of this size that lives as long as the first item, and its address."""
         ...
 
     def uploaded(self, array: Any) -> tuple[Any, int]:
@@ -91,15 +93,15 @@ class Device(Protocol):
         ...
 
     def argsort(self, keys: int, order: int, size: int) -> None:
-        """Start a stable argsort of so many int64."""
+        """Start a stable argsort of this number of int64."""
         ...
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """Start a copy of so many bytes."""
+        """Start a copy of this number of bytes."""
         ...
 
     def clear(self, target: int, size: int) -> None:
-        """Start to set so many bytes to zero."""
+        """Start to set this number of bytes to zero."""
         ...
 
     def read(self, address: int, dtype: DType) -> Any:
@@ -111,9 +113,9 @@ class Device(Protocol):
         ...
 
     def in_order(self) -> None:
-        """Let what is started from now on run after what was started before, on whatever stream."""
+        """Order later work after earlier work, on any stream."""
         ...
 
     def captured(self, run: Callable[[], None]) -> Callable[[], None] | None:
-        """What starts again all that `run` starts, at the same addresses; None where the device cannot."""
+        """A replay of everything that `run` starts, at the same addresses; None if the device cannot."""
         ...

@@ -1,13 +1,11 @@
 """Plans that run on a device.
 
-A call takes the addresses of its arguments, makes memory for its results, and starts the steps of the plan; it waits
-for nothing. A sequence of steps that comes again with the same addresses is captured and replayed from then on. Where
-addresses change from call to call, small arguments and results are copied to and from memory of the program.
-
-A status in the device's memory says what has gone wrong. Where an output has a NaN, a second plan, whose kernels
-look at the status and do nothing otherwise, computes the outputs by NaN-safe rules: no call waits for that either. Only
-where this plan has no such form, and where a loop on the host asks for a number, a call waits. An index that was out of
-range is reported by a later call.
+A call takes the addresses of its arguments, makes memory for its results, and starts the steps of the plan without
+waiting. It captures a repeated sequence of steps with the same addresses, and replays it from then on. If addresses
+change from call to call, it copies small arguments and results to and from memory of the program. A status in the
+device's memory records errors. If an output has a NaN, a second plan, whose kernels check the status first, recomputes
+the outputs by NaN-safe rules, also without waiting. A call waits only if this plan has no such form, or if a loop on
+the host needs a number. A later call reports an index out of range.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy as np
 from func.backends.cuda.device import Device, DeviceIndexError
 from func.backends.cuda.device_steps import Choose, MatrixProduct, Move, Order, Repeat, Step, While, steps_in
 from func.backends.cuda.nest_kernels import Launch
-from func.backends.cuda.plan import COMPUTE_AGAIN, FOUND_NAN, OUT_OF_RANGE, DevicePlan
+from func.backends.cuda.plan import COMPUTE_AGAIN, HAS_NAN, OUT_OF_RANGE, DevicePlan
 from func.backends.loops.kernels import Buffer, StridedRef
 
 MOST_GRAPHS = 8
@@ -36,7 +34,7 @@ MOST_STEPS = 20_000
 """Launches of the longest sequence that is captured."""
 INT32 = np.dtype(np.int32)
 JITTED, EAGERLY = "func.jit(f, compiler='numpy')", "func.config.compile_backward = False"
-"""What runs each operation as a call of the device's library."""
+"""Runs each operation as a call of the device's library."""
 
 
 class PlacedMatrix(NamedTuple):
@@ -47,7 +45,7 @@ class PlacedMatrix(NamedTuple):
 
 
 class Addresses:
-    """Where the buffers of a plan are, for one run."""
+    """The addresses of a plan's buffers, for one run."""
 
     def __init__(
         self, inputs: Sequence[int], outputs: Sequence[int], constants: Sequence[int], arena: int, status: int
@@ -56,7 +54,7 @@ class Addresses:
         self.arena = arena
         self.status = status
         self.turns: dict[int, int] = {}
-        """Where slices (by id) are, as the steps of their loops."""
+        """The places of slices (by id), as the steps of their loops."""
 
     def of(self, buffer: Buffer) -> int:
         """The address of a buffer."""
@@ -135,7 +133,7 @@ class Runner:
 def _length(steps: Sequence[Step]) -> float:
     total = 0.0
     for step in steps:
-        if isinstance(step, (While, Choose, Order)):  # what sorts takes memory of its own
+        if isinstance(step, (While, Choose, Order)):  # sorts allocate memory
             return math.inf
         total += step.length * _length(step.body) if isinstance(step, Repeat) else 1
     return total
@@ -158,7 +156,7 @@ class Replays:
         return replay
 
     def is_due(self, key: Any) -> bool:
-        """Whether a run with these addresses is to be captured: they have come before."""
+        """Whether to capture a run with these addresses: they have occurred before."""
         if not self.is_possible:
             return False
         if key in self.seen:
@@ -203,7 +201,7 @@ class DeviceExecutable:
         length = self.runner.length + (self.variant.length if self.variant is not None else 0)
         self.replays: Replays | None = Replays() if length <= MOST_STEPS else None
         self._late: list[Callable[[], int | None]] = []
-        self._staged: tuple[list[Any], list[Any]] | None = None
+        self._copies: tuple[list[Any], list[Any]] | None = None
         self._lock = threading.Lock()
         """Held during a call: the arena and the status belong to one call at a time, and calls run in order."""
 
@@ -226,7 +224,7 @@ class DeviceExecutable:
             status = self._status_now()
         if status & COMPUTE_AGAIN:
             return self.again(*args)
-        if status & FOUND_NAN and self.nan_safe is not None:
+        if status & HAS_NAN and self.nan_safe is not None:
             return self.nan_safe(*args)
         return self._results(inputs, outputs)
 
@@ -278,7 +276,7 @@ class DeviceExecutable:
             self._capture(key, places)
             return
         if replays.misses > MISSES and self._is_small() and not self.plan.aliased and not self.is_eager:
-            self._start_staged(inputs, outputs)
+            self._start_by_copies(inputs, outputs)
             return
         self._run(*places)
 
@@ -292,17 +290,17 @@ class DeviceExecutable:
         self.replays.keep(key, replay)
         replay()
 
-    def _start_staged(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _start_by_copies(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Run on memory of the program, with copies of the arguments and of the results."""
         device, plan = self.device, self.plan
-        if self._staged is None:
-            self._staged = (
+        if self._copies is None:
+            self._copies = (
                 [device.empty(spec.shape, spec.dtype) for spec in plan.inputs],
                 [device.empty(spec.shape, spec.dtype) for spec in plan.outputs],
             )
-        own_inputs, own_outputs = self._staged
-        for mine, given, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
-            device.copy(device.address(mine), device.address(given), math.prod(spec.shape) * spec.dtype.itemsize)
+        own_inputs, own_outputs = self._copies
+        for mine, argument, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
+            device.copy(device.address(mine), device.address(argument), math.prod(spec.shape) * spec.dtype.itemsize)
         assert self.replays is not None
         places = [*map(device.address, own_inputs)], [*map(device.address, own_outputs)]
         replay = self.replays.find("staged")
@@ -310,8 +308,8 @@ class DeviceExecutable:
             self._capture("staged", places)
         else:
             replay()
-        for mine, made, spec in zip(own_outputs, outputs, plan.outputs, strict=True):
-            device.copy(device.address(made), device.address(mine), math.prod(spec.shape) * spec.dtype.itemsize)
+        for mine, result, spec in zip(own_outputs, outputs, plan.outputs, strict=True):
+            device.copy(device.address(result), device.address(mine), math.prod(spec.shape) * spec.dtype.itemsize)
 
     def _is_small(self) -> bool:
         specs = (*self.plan.inputs, *self.plan.outputs)
@@ -325,8 +323,8 @@ class DeviceExecutable:
             self.variant.run(Addresses(inputs, outputs, (), self._arena_address, self._status_address))
 
     def _status_now(self) -> int:
-        """The bits that the call must wait for; the others are read later."""
-        waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | FOUND_NAN
+        """The bits that the call must wait for; later calls read the others."""
+        waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | HAS_NAN
         if self.reports & waits:
             status = int(self.device.read(self._status_address, INT32))
             self._check(status)
@@ -336,7 +334,7 @@ class DeviceExecutable:
         return 0
 
     def _raise_late_errors(self) -> None:
-        """Raise the error of an earlier call, if its status is known by now."""
+        """Raise the error of an earlier call, if its status is available."""
         while self._late:
             status = self._late[0]()
             if status is None:

@@ -1,7 +1,7 @@
-"""What CUDA C has in place of the C library: types, bit casts, half precision, complex functions.
+"""CUDA C's substitutes for the C library: types, bit casts, half precision, complex functions.
 
-A kernel's text and the definitions that it calls are compiled together, by NVRTC, or by a C++ compiler behind a header
-that runs blocks and threads as loops. The text needs no header of CUDA.
+NVRTC compiles a kernel's text together with the definitions that it calls; so does a C++ compiler with a header that
+runs blocks and threads as loops. The text needs no CUDA header.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ typedef unsigned long long uint64_t;
 #endif
 typedef int64_t func_long;
 """
-"""What every text begins with."""
+"""The head of every text."""
 
 
 def _exchange(name: str, what: str, shuffle: str, lane: str) -> str:
-    """A function of one value that another lane of the warp has; small types go as int, which shuffles take."""
+    """A function of one value from another lane of the warp; small types go as int, which shuffles take."""
     parameter, argument = (", int distance", ", distance") if lane == "distance" else ("", "")
     special = [
         f"template <> __device__ {dtype} {name}({dtype} x{parameter}) {{\n    return {value};\n}}"

@@ -1,8 +1,8 @@
 """A model of time on a device: bytes, operations, occupancy and launches of a plan, before anything runs.
 
-A kernel takes the longest of three times, and its launch: moving its bytes at the bandwidth that its occupancy allows,
-computing its operations, and the chain of steps of one thread. Nothing is fitted to a run: the numbers of a machine are
-those of its data sheet, and the shares below are stated assumptions.
+A kernel takes its launch and the longest of three times: moving its bytes at the bandwidth that its occupancy allows,
+computing its operations, and the chain of steps of one thread. No number is fitted to a run: those of a machine are
+from its data sheet, and the shares below are assumptions.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ H100 = Machine("NVIDIA H100 SXM", 3.35e12, 34e12, 67e12, 67e12, 132, 1.755e9)
 STREAM_SHARE = 0.9
 """The share of the bandwidth that a copy with full occupancy reaches."""
 NEEDED_OCCUPANCY = 0.25
-"""The share of all threads from which on loads in flight fill the bandwidth: Little's law with about 600 ns of latency,
-4.8 TB/s and 16 bytes a thread asks for 180,000 of 270,000 threads, with two loads a thread for half of them."""
+"""The share of all threads from which on loads in flight fill the bandwidth. By Little's law, about 600 ns of latency,
+4.8 TB/s and 16 bytes a thread need 180,000 of 270,000 threads, or half with two loads a thread.
+"""
 PRODUCT_SHARE = 0.7
 """The share of the peak that large products reach."""
 SECTOR = 32
@@ -67,7 +68,7 @@ BLOCK_BANDWIDTH = 1e11
 
 
 class StepCost(Record):
-    """What a step costs: its title, how often it runs, bytes, operations and seconds of one run."""
+    """The cost of a step: its title, its number of runs, bytes, operations and seconds of one run."""
 
     title: str
     runs: int
@@ -153,7 +154,7 @@ def _on_one_block(cost: StepCost, machine: Machine) -> float:
 
 
 def bytes_of(nest: LoopNest) -> float:
-    """The bytes that a nest moves, if caches keep what is read again; distant elements cost a sector each."""
+    """The bytes that a nest moves, if caches serve repeated reads; distant elements cost a sector each."""
     total = 0.0
     seen: set[tuple[int, int, tuple[int, ...], bool]] = set()
     for each in accesses_of(nest.code):

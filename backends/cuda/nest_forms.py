@@ -1,7 +1,7 @@
-"""Rewriting of loop nests for many threads: which loops may run at once, and nests whose rows are independent.
+"""Rewriting of loop nests for many threads: concurrent loops, and nests with independent rows.
 
-A nest that comes out has independent rows: whatever one writes, no other touches. Its stages may be inner loops with
-reductions. What cannot be brought into this form stays as it is, and one thread runs it.
+The result is a nest with independent rows: no row touches another's writes. Its stages may be inner loops with
+reductions. One thread runs a nest without this form, unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from func.backends.loops.chunking import PLAIN, SLOW
+from func.backends.loops.chunking import ORDINARY, SLOW
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -36,7 +36,7 @@ from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import operands_of
 
 READS = (Load, LoadAt)
-PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
+ORDINARY_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
 """Operations of an instruction of each kind, as multiplications and additions."""
 
 
@@ -52,10 +52,10 @@ def operations_of(code: Iterable[Instruction]) -> float:
         if isinstance(each, Apply):
             dtype = each.args[-1].dtype
             expensive = EXPENSIVE_DOUBLE if dtype.itemsize >= 8 else EXPENSIVE_COST
-            cost = PLAIN_COST if each.op in PLAIN else SLOW_COST if each.op in SLOW else expensive
+            cost = ORDINARY_COST if each.op in ORDINARY else SLOW_COST if each.op in SLOW else expensive
             total += cost * (4 if dtype.kind == "c" else 1)
         elif isinstance(each, Reduce):
-            total += PLAIN_COST
+            total += ORDINARY_COST
     return total
 
 
@@ -78,8 +78,8 @@ def varies(nest: LoopNest, code: Sequence[Instruction]) -> dict[int, set[int]]:
 
 
 def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[int]) -> list[int]:
-    """The axes along which no element that is written at one index is touched at another."""
-    found = [axis for axis in axes if nest.domain[axis] != 1]
+    """The axes along which no element written at one index is touched at another."""
+    independent = [axis for axis in axes if nest.domain[axis] != 1]
     by_storage: dict[int, list[Any]] = {}
     for access in accesses_of(code):
         by_storage.setdefault(id(access.ref.buffer.storage), []).append(access)
@@ -87,8 +87,8 @@ def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[in
     for accesses in by_storage.values():
         if all([isinstance(access, READS) for access in accesses]):
             continue
-        found = [axis for axis in found if _is_independent(nest, accesses, axis, depends)]
-    return [axis for axis in axes if axis in found or nest.domain[axis] == 1]
+        independent = [axis for axis in independent if _is_independent(nest, accesses, axis, depends)]
+    return [axis for axis in axes if axis in independent or nest.domain[axis] == 1]
 
 
 def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends: dict[int, set[int]]) -> bool:
@@ -106,21 +106,22 @@ def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends:
 
 
 def _keeps_apart(nest: LoopNest, store: StoreAt, axis: int, depends: dict[int, set[int]]) -> bool:
-    """Whether a write at dynamic positions has others at other indices of an axis: it moves inside what the dynamic
-    indices choose."""
+    """Whether a write at dynamic positions may reach one place at several indices of an axis."""
     ref = nest.padded(store.ref)
-    moving = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
+    write_axes = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
     dynamic = {each for index in store.indices for each in depends.get(id(index.value), ())}
-    if axis not in moving or axis in dynamic:
+    if axis not in write_axes or axis in dynamic:
         return False
     grid = math.gcd(*[index.stride for index in store.indices])
-    span = sum([abs(ref.strides[each]) * (nest.domain[each] - 1) for each in moving])
+    span = sum([abs(ref.strides[each]) * (nest.domain[each] - 1) for each in write_axes])
     inside = StridedRef(ref.buffer, 0, ref.strides)
-    return span < grid and not may_alias(nest.domain, inside, inside, moving)
+    return span < grid and not may_alias(nest.domain, inside, inside, write_axes)
 
 
 # -- copies of nests ------------------------------------------------------------------------------------------------
-def moved(each: Instruction, order: Sequence[int], rank: int, refs: dict[int, StridedRef] | None = None) -> Instruction:
+def with_axis_order(
+    each: Instruction, order: Sequence[int], rank: int, refs: dict[int, StridedRef] | None = None
+) -> Instruction:
     """An instruction for axes in another order."""
 
     def ref(old: StridedRef) -> StridedRef:
@@ -145,7 +146,9 @@ def moved(each: Instruction, order: Sequence[int], rank: int, refs: dict[int, St
 def permuted(nest: LoopNest, order: Sequence[int], outer: int) -> LoopNest:
     """A nest with its axes in another order, of which the first ones are rows."""
     rank = len(nest.domain)
-    stages = [NestStage(stage.inner, [moved(each, order, rank) for each in stage.code]) for stage in nest.stages]
+    stages = [
+        NestStage(stage.inner, [with_axis_order(each, order, rank) for each in stage.code]) for stage in nest.stages
+    ]
     return LoopNest(tuple([nest.domain[axis] for axis in order]), outer, stages, nest.fills)
 
 
@@ -161,7 +164,7 @@ def without_unit_axes(nest: LoopNest) -> LoopNest:
 
 
 def split_stages(nest: LoopNest, together: int = 1) -> list[LoopNest]:
-    """Nests of so many stages each, in order; registers of the rows go from one to the next through memory."""
+    """Nests of this number of stages each, in order; registers of the rows go from one to the next through memory."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     defined: dict[int, int] = {}
@@ -235,7 +238,7 @@ def with_operands(each: Instruction, replaced: dict[int, Operand]) -> Instructio
 
 # -- accumulation as reduction --------------------------------------------------------------------------------------
 def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
-    """A nest whose only stage accumulates, as nests whose rows reduce; None where it has another form.
+    """A nest whose only stage accumulates, as nests whose rows reduce; None for another form.
 
     Accumulations over the same axes become one nest. Instructions that only some of them need are repeated.
     """
@@ -254,13 +257,13 @@ def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
     whole = [each for each in code if isinstance(each, Store)]
     for each in code:
         if isinstance(each, Accumulate):
-            kept = tuple([axis for axis in range(rank) if each.ref.strides[axis] and nest.domain[axis] > 1])
-            lengths = [nest.domain[axis] for axis in kept]
-            strides = [each.ref.strides[axis] for axis in kept]
+            axes = tuple([axis for axis in range(rank) if each.ref.strides[axis] and nest.domain[axis] > 1])
+            lengths = [nest.domain[axis] for axis in axes]
+            strides = [each.ref.strides[axis] for axis in axes]
             inside = StridedRef(each.ref.buffer, 0, tuple(strides))
-            if kept and may_alias(tuple(lengths), inside, inside, range(len(kept))):
+            if axes and may_alias(tuple(lengths), inside, inside, range(len(axes))):
                 return None
-            groups.setdefault(kept, []).append(each)
+            groups.setdefault(axes, []).append(each)
     for store in whole:
         if rank and may_alias(nest.domain, store.ref, store.ref, range(rank)):
             return None
@@ -268,44 +271,44 @@ def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
         return None
     fills = dict([(id(buffer), (buffer, value)) for buffer, value in nest.fills])
     nests = []
-    for place, (kept, group) in enumerate(groups.items()):
+    for place, (axes, group) in enumerate(groups.items()):
         needed = needed_by(code, [*group, *(whole if place == 0 else ())])
-        nests.append(_rows_of(nest, needed, kept, fills))
+        nests.append(_rows_of(nest, needed, axes, fills))
     nests[0].fills = list(fills.values())
     return nests
 
 
 def needed_by(code: Sequence[Instruction], ends: Sequence[Instruction]) -> list[Instruction]:
     """The instructions of a code that some of them need, with those, in order."""
-    wanted = {id(x) for each in ends for x in operands_of(each)}
-    kept: list[Instruction] = []
+    needed_values = {id(x) for each in ends for x in operands_of(each)}
+    needed_code: list[Instruction] = []
     chosen = set(map(id, ends))
     for each in reversed(code):
         out = getattr(each, "out", None)
-        if id(each) in chosen or (out is not None and id(out) in wanted):
-            wanted.update([id(x) for x in operands_of(each)])
-            kept.append(each)
-    return kept[::-1]
+        if id(each) in chosen or (out is not None and id(out) in needed_values):
+            needed_values.update([id(x) for x in operands_of(each)])
+            needed_code.append(each)
+    return needed_code[::-1]
 
 
 def _rows_of(
-    nest: LoopNest, code: Sequence[Instruction], kept: Sequence[int], fills: dict[int, tuple[Buffer, Any]]
+    nest: LoopNest, code: Sequence[Instruction], row_axes: Sequence[int], fills: dict[int, tuple[Buffer, Any]]
 ) -> LoopNest:
     rank = len(nest.domain)
-    order = [*kept, *[axis for axis in range(rank) if axis not in kept]]
+    order = [*row_axes, *[axis for axis in range(rank) if axis not in row_axes]]
     inner: list[Instruction] = []
     after: list[Instruction] = []
     for each in code:
-        new = moved(each, order, rank)
+        new = with_axis_order(each, order, rank)
         if not isinstance(new, Accumulate):
             inner.append(new)
             continue
         dtype = new.ref.buffer.dtype
         total, result = Register(dtype), Register(dtype)
         inner.append(Reduce(total, new.op, new.value))
-        ref = StridedRef(new.ref.buffer, new.ref.offset, new.ref.strides[: len(kept)])
+        ref = StridedRef(new.ref.buffer, new.ref.offset, new.ref.strides[: len(row_axes)])
         fill = fills.get(id(new.ref.buffer))
-        lengths = [nest.domain[axis] for axis in kept]
+        lengths = [nest.domain[axis] for axis in row_axes]
         start: Operand
         if fill is not None and math.prod(lengths) == new.ref.buffer.size:
             start = Literal(fill[1], dtype)
@@ -315,12 +318,12 @@ def _rows_of(
             after.append(Load(start, ref))
         after += [Apply(result, new.op, (start, total)), Store(ref, result)]
     stages = [NestStage(True, inner), NestStage(False, after)]
-    return LoopNest(tuple([nest.domain[axis] for axis in order]), len(kept), stages)
+    return LoopNest(tuple([nest.domain[axis] for axis in order]), len(row_axes), stages)
 
 
 # -- scratch of rows ------------------------------------------------------------------------------------------------
 def row_scratch(nest: LoopNest, shared: set[int]) -> Iterator[Buffer]:
-    """Scratch memory that every row needs for itself: written before it is read, and touched by nothing else."""
+    """Private scratch memory of every row: written before its reads, and touched by nothing else."""
     outer = nest.outer or 0
     if not outer:
         return
@@ -338,7 +341,7 @@ def row_scratch(nest: LoopNest, shared: set[int]) -> Iterator[Buffer]:
 
 
 def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
-    """A nest in which every row has its own part of some scratch memory."""
+    """A nest with a separate part of some scratch memory for every row."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     larger = {id(buffer): (Buffer(math.prod(rows) * buffer.size, buffer.dtype), buffer.size) for buffer in buffers}
@@ -359,10 +362,9 @@ def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
 
 # -- accumulation across rows ---------------------------------------------------------------------------------------
 def without_accumulation(nest: LoopNest) -> list[LoopNest]:
-    """A nest whose rows or stages accumulate, as one that does not and nests behind it which do nothing else.
-
-    What a row adds to one place is reduced in the row. What it adds to many is computed again behind the nest, from
-    arrays and from registers of the rows, or is kept in memory where that is not possible.
+    """A nest whose rows or stages accumulate, as one that does not and subsequent nests that only accumulate. A row
+    reduces its additions to one place. Additions to many places are recomputed after the nest, from arrays and
+    registers of the rows, or stored in memory if that is impossible.
     """
     outer = nest.outer or 0
     rows = nest.domain[:outer]
@@ -425,18 +427,18 @@ def _again(
     homes: dict[int, StridedRef],
     saved: list[Instruction],
 ) -> list[Instruction] | None:
-    """The code that computes what is accumulated behind the nest; None where it needs what the nest writes."""
+    """The code that recomputes the accumulated values after the nest; None if it needs the nest's writes."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     needed = needed_by(stage.code, [each])
-    if not all([isinstance(one, (Load, LoadAt, Apply, Position, Accumulate)) for one in needed]):
+    if not all([isinstance(step, (Load, LoadAt, Apply, Position, Accumulate)) for step in needed]):
         return None
-    if any([isinstance(one, READS) and id(one.ref.buffer.storage) in written for one in needed]):
+    if any([isinstance(step, READS) and id(step.ref.buffer.storage) in written for step in needed]):
         return None
-    inside = {id(one.out) for one in needed if isinstance(one, (Load, LoadAt, Apply, Position))}
+    inside = {id(step.out) for step in needed if isinstance(step, (Load, LoadAt, Apply, Position))}
     replaced: dict[int, Operand] = {}
     loads: list[Instruction] = []
-    for x in [x for one in needed for x in operands_of(one)]:
+    for x in [x for step in needed for x in operands_of(step)]:
         if isinstance(x, Literal) or id(x) in inside or id(x) in replaced:
             continue
         if id(x) not in homes:
@@ -445,5 +447,5 @@ def _again(
         fresh = Register(x.dtype)
         replaced[id(x)] = fresh
         loads.append(Load(fresh, nest.padded(homes[id(x)])))
-    code = [moved(with_operands(one, replaced), range(len(nest.domain)), len(nest.domain)) for one in needed]
+    code = [with_axis_order(with_operands(one, replaced), range(len(nest.domain)), len(nest.domain)) for one in needed]
     return [*loads, *code]

@@ -1,6 +1,6 @@
 """Loop nests as kernels: a thread, a warp or a block for every row.
 
-Reductions run in a fixed order: every lane reduces its share of a row in order, then lanes are combined as a tree. The
+Reductions run in a fixed order: every lane reduces its share of a row in order, then a tree combines the lanes. The
 number of lanes follows from the shapes alone, so a result is the same in every run and on every device.
 """
 
@@ -28,7 +28,7 @@ WARP = 32
 THREADS = 256
 """Threads of a block of most kernels."""
 MOST_BLOCKS = 4096
-"""Blocks of the largest grid; threads run through what is left in strides."""
+"""Blocks of the largest grid; threads stride through the rest."""
 SMALL_INDEX = 1 << 31
 UNROLLED_WORK = 8.0
 """Operations of a pass up to which the compiler unrolls loops as it likes. Above, passes are long enough to hide the
@@ -52,7 +52,7 @@ class Launch(Record):
     takes_status: bool
     title: str
     nest: kernels.LoopNest | None = None
-    """What it computes, for reports and models."""
+    """Its computation, for reports and models."""
     inside: Any = None
     """The steps that one block runs, where the kernel is that of `block_programs.py`."""
     shared: int = 0
@@ -64,15 +64,15 @@ class Launch(Record):
 
 
 class Unit(Record):
-    """What runs a row: "thread", "warp" or "block" of so many lanes, for each of `chunks` parts of a row."""
+    """The unit of a row: "thread", "warp" or "block" with this number of lanes, for each of `chunks` parts of a row."""
 
     kind: str
     lanes: int
     chunks: int = 1
     partials: list[kernels.Buffer] | None = None
-    """Where the parts of reductions go, one buffer for each reduction of the last stage."""
+    """The buffers for parts of reductions, one for each reduction of the last stage."""
     shared: list[kernels.Buffer] | None = None
-    """Scratch of a row that lies in shared memory."""
+    """The scratch of a row in shared memory."""
     starts: list[kernels.Buffer] | None = None
     """The running results at the ends of chunks, one buffer for each of the stage."""
 
@@ -84,9 +84,9 @@ class KernelLibrary:
         self.texts: dict[str, str] = {}
         self.definitions = definitions or CudaDefinitions()
         self.guarded = guarded
-        """Whether kernels do nothing unless the program's status says that an output has a NaN."""
+        """Whether kernels do nothing unless the program's status reports a NaN in an output."""
         self.is_inside = definitions is not None
-        """Whether what is added are functions that a kernel of one block calls, with a block of the usual size."""
+        """Whether the added functions are for a kernel of one block, with a block of the usual size."""
 
     def source(self) -> str:
         """The definitions and the kernels."""
@@ -126,9 +126,9 @@ class KernelLibrary:
         self.definitions.texts.setdefault(name, text.replace("KERNEL", name))
         return name, uses_status
 
-    def threads(self, wanted: int) -> int:
+    def threads(self, threads_of_row: int) -> int:
         """The threads of a block: those of the kernel around a function."""
-        return THREADS if self.is_inside else wanted
+        return THREADS if self.is_inside else threads_of_row
 
 
 class KernelWriter:
@@ -158,7 +158,7 @@ class KernelWriter:
         self.shared += -(-count * SIZES[word] // 16) * 16
 
     def declare(self, nest: kernels.LoopNest, more: Sequence[kernels.Buffer] = ()) -> None:
-        """Name the buffers that a nest touches, and others that are written."""
+        """Name the buffers that a nest touches, and other written ones."""
         for each in accesses_of(nest.code):
             self._name(each.ref.buffer)
             if not isinstance(each, READS):
@@ -185,7 +185,7 @@ class KernelWriter:
         return listed
 
     def launch(self, blocks: int, threads: int) -> Launch:
-        """The launch of what has been written."""
+        """The launch of the written kernel."""
         body = self.builder.text(1)
         parameters = [*self.parameters(), *(["char *func_shared"] if self.shared else [])]
         name, takes_status = self.library.add(body, parameters, threads, "status |=" in body)
@@ -321,7 +321,7 @@ def _vector_plan(nest: kernels.LoopNest, outer: Sequence[Sequence[int]], rest: S
 
 
 def _vector_kernel(writer: KernelWriter, nest: kernels.LoopNest, rows: int, width: int, word: str) -> Launch:
-    """Elementwise code for `width` neighbouring elements at a time, then for those that are left."""
+    """Elementwise code for `width` neighbouring elements at a time, then for the rest."""
     b, code = writer.builder, nest.stages[0].code
     axis = len(nest.domain) - 1
     count, rest = rows // width, rows % width
@@ -361,7 +361,7 @@ def _vector_kernel(writer: KernelWriter, nest: kernels.LoopNest, rows: int, widt
 
 def _at_lane(writer: KernelWriter, code: Sequence[kernels.Instruction], names: dict[int, str], axis: int) -> None:
     """The code for one lane of packs: their elements have the names of packs."""
-    nests, kept = writer.nests, dict(writer.memory.names)
+    nests, names_before = writer.nests, dict(writer.memory.names)
     registers: dict[int, Value] = {}
     body = BodyWriter(nests, [axis], ["lane"], registers, registers)
     for each in code:
@@ -374,7 +374,7 @@ def _at_lane(writer: KernelWriter, code: Sequence[kernels.Instruction], names: d
         writer.memory.names[id(buffer)] = f"{pack}.x"
         flat = kernels.StridedRef(buffer, 0, each.ref.strides)
         body.emit(each.with_fields(ref=flat))
-        writer.memory.names.update(kept)
+        writer.memory.names.update(names_before)
 
 
 # -- warps and blocks for a row -------------------------------------------------------------------------------------
@@ -396,10 +396,10 @@ class _UnitWriter(KernelWriter):
         self.rows = math.prod(nest.domain[: nest.outer or 0])
         self.registers: dict[int, Value] = {}
         self.pending: set[int] = set()
-        """Memory (by id) that was written since the last barrier."""
+        """Memory (by id) written since the last barrier."""
         self.touched: set[int] = set()
         self.slots: dict[str, list[str]] = {}
-        """Places of values of warps by their type, and how many have been asked for."""
+        """Places of values of warps by their type, and the number of requests."""
         self.taken: dict[str, int] = {}
         self.has_barrier = False
         self.word = self.index_word(math.prod(nest.domain) * unit.chunks)
@@ -445,7 +445,7 @@ class _UnitWriter(KernelWriter):
         return launch
 
     def _share(self, units: int) -> None:
-        """Declare the shared memory of so many units of a block."""
+        """Declare the shared memory for this number of units of a block."""
         for buffer in self.unit.shared or ():
             name, word = self.local[id(buffer)], stored_type(buffer.dtype)
             size = buffer.size * (2 if buffer.dtype.kind == "c" else 1)
@@ -471,7 +471,7 @@ class _UnitWriter(KernelWriter):
         self.pending.clear()
 
     def _note(self, stage: kernels.NestStage) -> None:
-        """Wait where a stage touches what another has written, or writes what another has read."""
+        """Wait if a stage touches another's writes, or writes what another has read."""
         touched = {id(each.ref.buffer.storage) for each in accesses_of(stage.code)}
         written = {id(each.ref.buffer.storage) for each in accesses_of(stage.code) if not isinstance(each, READS)}
         if touched & self.pending or written & self.touched:
@@ -534,7 +534,7 @@ class _UnitWriter(KernelWriter):
         self.reductions = reductions
 
     def _span(self, total: int, chunk: str) -> tuple[str, str]:
-        """Where the elements of a part of a row begin and end."""
+        """The bounds of the elements of a part of a row."""
         b, word, chunks = self.builder, self.word, self.unit.chunks
         if chunks == 1:
             return "0", str(total)
@@ -545,8 +545,9 @@ class _UnitWriter(KernelWriter):
         return first, stop
 
     def _scanned(self, nest: kernels.LoopNest, stage: kernels.NestStage, chunk: str) -> None:
-        """A stage with running reductions: the lanes take neighbouring elements, combine theirs with those of the lanes
-        before in log2 steps, and carry the last result on to the next elements."""
+        """A stage with running reductions: the lanes take neighbouring elements, combine them with the earlier lanes in
+        log2 steps, and carry the last result on to the next elements.
+        """
         b, unit, word = self.builder, self.unit, self.word
         plan = StagePlan(nest, stage, None, 64)
         running = [each for each in stage.code if isinstance(each, kernels.Running)]
@@ -792,7 +793,7 @@ def tiled_kernel(library: KernelLibrary, nest: kernels.LoopNest, tiling: Tiling,
 def key_kernel(
     library: KernelLibrary, nest: kernels.LoopNest, store: kernels.StoreAt, keys: kernels.Buffer, title: str
 ) -> Launch:
-    """The offset that the dynamic indices of each update give; the nest has the axes of the updates alone."""
+    """The offset by the dynamic indices of each update; the nest has the axes of the updates alone."""
     writer = KernelWriter(library, nest, title)
     for each in nest.code:
         if isinstance(each, (kernels.Load, kernels.LoadAt)):

@@ -2,8 +2,8 @@
 
 A plan is plain data. Most steps are launches of kernels; the others are products for cuBLAS, copies, and loops and
 branches that the host runs. A nest becomes the fastest form that it allows: elementwise code with a thread for every
-element, reductions with a thread, a warp or a block for every row, long rows in chunks; what has none of these forms is
-run by one thread, in the order of the loops.
+element, reductions with a thread, a warp or a block for every row, long rows in chunks. One thread runs all other
+nests, in the order of the loops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from func.backends.cuda.device_steps import (
 )
 from func.backends.cuda.nest_forms import (
     accesses_of,
-    moved,
     needed_by,
     parallel_axes,
     permuted,
@@ -35,6 +34,7 @@ from func.backends.cuda.nest_forms import (
     row_scratch,
     split_stages,
     varies,
+    with_axis_order,
     with_row_scratch,
     without_accumulation,
     without_unit_axes,
@@ -88,12 +88,12 @@ from func.backends.loops.kernels import (
 from func.backends.loops.traversal import bodies_of, operands_of, own_buffers
 from func.backends.records import Record, field
 
-FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
+HAS_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
 """Bits of the status: an output has a NaN; an index was out of range; pullbacks inside a loop gave NaN."""
 
 
 class Limits(Record):
-    """From which sizes on a nest takes which form."""
+    """The sizes from which on a nest takes each form."""
 
     short_row: int = 16
     """Elements of the longest row that one thread reduces."""
@@ -102,7 +102,7 @@ class Limits(Record):
     """Elements of the longest row for a block of the usual size; longer ones get twice as many threads."""
     few_rows: int = 128
     little: int = 1 << 15
-    """Elements of a nest from which on few rows are cut into chunks."""
+    """Elements of a nest from which on few rows are split into chunks."""
     chunk: int = 4096
     """Elements of a chunk for a block."""
     lane_chunk: int = 128
@@ -122,11 +122,11 @@ class Limits(Record):
     updates: int = 512
     """Writes at computed places from which on they are sorted."""
     block_work: int = 1 << 13
-    """Elements of the largest nest, and an eighth of the multiplications of the largest product, that one block runs
-    among others."""
+    """Elements of the largest nest, and an eighth of the multiplications of the largest product, for one block among
+    other steps.
+    """
     together: int = 32
-    """Stages of loop nests that one kernel runs at most, loops aside: NVRTC takes longer for a kernel than for its
-    parts."""
+    """The most stages of loop nests in one kernel, loops aside: NVRTC takes longer for a kernel than for its parts."""
 
 
 LIMITS = Limits()
@@ -191,13 +191,13 @@ class Planner:
         program = self.program
         items = [part for item in program.items for part in without_long_chains(item, self.limits.together)]
         if len(items) + (program.flag is not None) > 1 and is_small(items, self.limits.block_work):
-            flags = [(program.flag, FOUND_NAN)] if program.flag is not None else []
+            flags = [(program.flag, HAS_NAN)] if program.flag is not None else []
             groups = groups_of(items, self.limits.together)
             steps = [self._one_block(group, flags if group is groups[-1] else []) for group in groups]
         else:
             steps = self._items(items)
             if program.flag is not None:
-                steps.append(self._report(program.flag, FOUND_NAN))
+                steps.append(self._report(program.flag, HAS_NAN))
         if "? 2 : 0;" in self.library.source():
             self.reports |= OUT_OF_RANGE
         arena = assign_by_use([buffers_of_step(step) for step in steps])
@@ -346,7 +346,7 @@ class Planner:
         return [thread_kernel(self.library, whole, range(rank), title_of(nest))]
 
     def _is_free_inside(self, nest: LoopNest, stage: NestStage) -> bool:
-        """Whether the loops of an inner stage may run in any order but for its reductions."""
+        """Whether the loops of an inner stage may run in any order, reductions aside."""
         if any([isinstance(each, (StoreAt, Accumulate)) for each in stage.code]):
             return False
         if any([isinstance(each, Running) for each in stage.code]) and not _is_scan(stage.code):
@@ -372,7 +372,7 @@ class Planner:
         return thread_kernel(self.library, inner, range(len(parallel)), title_of(nest))
 
     def _unit_for(self, longest: int) -> Unit:
-        """What runs a row of so many elements."""
+        """The unit for a row of this number of elements."""
         if longest <= self.limits.warp_row:
             return Unit("warp", WARP)
         return Unit("block", THREADS if longest <= self.limits.block_row else 2 * THREADS)
@@ -408,8 +408,7 @@ class Planner:
         return nest, Tiling(near, far, distant)
 
     def _sorted_updates(self, nest: LoopNest) -> list[Step] | None:
-        """Writes at computed places that may meet, sorted by their places; None where the nest does something else, or
-        has few of them."""
+        """Writes at computed, possibly equal places, sorted by their places; None for other nests, or few writes."""
         if self.guarded or self.is_inside or not nest.stages[0].inner or nest.outer:
             return None
         code, rank = nest.stages[0].code, len(nest.domain)
@@ -425,26 +424,26 @@ class Planner:
             ]
         ):
             return None
-        beside = parallel_axes(nest, code, list(range(rank)))
-        updates = [axis for axis in range(rank) if axis not in beside]
+        independent = parallel_axes(nest, code, list(range(rank)))
+        updates = [axis for axis in range(rank) if axis not in independent]
         count = math.prod([nest.domain[axis] for axis in updates])
         if count < self.limits.updates or count * self.limits.updates < math.prod(
-            [nest.domain[axis] for axis in beside]
+            [nest.domain[axis] for axis in independent]
         ):
             return None
         depends = varies(nest, code)
         fixed = nest.padded(store.ref).strides
         if any([fixed[axis] for axis in updates]):
             return None
-        if any([depends.get(id(index.value), set()) & set(beside) for index in store.indices]):
+        if any([depends.get(id(index.value), set()) & set(independent) for index in store.indices]):
             return None
         keys, order = Buffer(count, np.dtype(np.int64)), Buffer(count, np.dtype(np.int64))
         indices = [Reduce(Register(index.value.dtype), "add", index.value) for index in store.indices]
         of_keys = needed_by([*code, *indices], indices)[: -len(indices)]
         last = LoopNest(nest.domain, 0, [NestStage(True, [*[each for each in code if each is not store], store])])
-        turned = permuted(last, [*updates, *beside], 0)
+        turned = permuted(last, [*updates, *independent], 0)
         lengths = turned.domain[: len(updates)]
-        key_code = [moved(each, [*updates, *beside], rank) for each in of_keys]
+        key_code = [with_axis_order(each, [*updates, *independent], rank) for each in of_keys]
         first = LoopNest(lengths, len(lengths), [NestStage(False, key_code)])
         return [
             key_kernel(self.library, first, store, keys, "places"),
@@ -522,8 +521,9 @@ LOOPS = (CountedLoop, ConditionalLoop, Branch)
 
 
 def _is_scan(code: Sequence[Instruction]) -> bool:
-    """Whether the running reductions of a stage may be combined as trees: none needs the result of another, and what
-    they need is read before it is written."""
+    """Whether a tree may combine the running reductions of a stage: none needs another's result, and they read only
+    unwritten values.
+    """
     running = [each for each in code if isinstance(each, Running)]
     early = needed_by(code, running)
     if any([isinstance(each, Reduce) for each in code]):
@@ -561,7 +561,7 @@ def is_small(items: Sequence[Item], work: int) -> bool:
 
 
 def groups_of(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Items in groups of at most so many, those inside loops and branches counted, and what is one item left whole."""
+    """Items in groups of at most this number, counting those inside loops and branches; one item stays whole."""
     groups: list[list[Item]] = [[]]
     size = 0
     for item in items:
@@ -580,14 +580,14 @@ def _count(item: Item) -> int:
 
 
 def without_long_chains(item: Item, most: int) -> list[Item]:
-    """A nest of one row with many stages, cut into several; any other item as it is."""
+    """A nest of one row with many stages, split into several; any other item unchanged."""
     if not isinstance(item, LoopNest) or len(item.stages) <= most or math.prod(item.domain[: item.outer or 0]) != 1:
         return [item]
     return list(split_stages(item, most))
 
 
 def _lies_across(nest: LoopNest) -> bool:
-    """Whether neighbouring rows, not neighbouring elements of a row, lie next to each other in memory."""
+    """Whether neighbouring rows, instead of neighbouring elements of a row, are adjacent in memory."""
     outer, rank = nest.outer or 0, len(nest.domain)
     if not outer or rank == outer:
         return False
@@ -619,8 +619,9 @@ def _shared_buffers(items: Sequence[Item]) -> set[int]:
 
 
 def is_for_library(dot: Dot) -> bool:
-    """Whether cuBLAS computes a product: of floats, whose matrices have adjacent elements along one axis, with at most
-    one axis of a batch, and numbers below 2**31."""
+    """Whether cuBLAS computes a product: of floats, with adjacent elements along one axis of each matrix, at most one
+    batch axis, and sizes below 2**31.
+    """
     if dot.out.buffer.dtype.kind != "f" or dot.out.buffer.dtype.itemsize < 4:
         return False
     if math.prod(dot.batch) * math.prod(dot.sizes) < LIMITS.library_work:

@@ -184,9 +184,8 @@ class IRBuilder:
 
     @contextmanager
     def while_less(self, end: Value) -> Iterator[Phi]:
-        """Inside, write what runs while a counter that begins at 0 is less than `end`.
-
-        Whoever writes it ends with `counter.add_incoming(next_value, builder.block)`.
+        """Inside, write the code that runs while a counter from 0 on is less than `end`. The code ends with
+        `counter.add_incoming(next_value, builder.block)`.
         """
         before = self.block
         head, inside, after = [self.append_basic_block(name) for name in ("head", "inside", "after")]

@@ -169,9 +169,10 @@ class Module:
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.vector_bytes = 0
-        """The width of the vector registers that the functions use. They align their stacks to it: LLVM does not by
-        itself, once it has given away the register that it needs for that. A vector that goes to an unaligned stack and
-        back lies in two cache lines, which made loops around an elementary function take up to twice as long."""
+        """The width of the vector registers that the functions use. They align their stacks to it: LLVM does not, once
+        it uses the necessary register otherwise. A vector on an unaligned stack spans two cache lines, which made loops
+        around an elementary function take up to twice as long.
+        """
         self.triple = ""
         self.data_layout = ""
         self.globals: dict[str, Any] = {}

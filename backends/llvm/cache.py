@@ -1,9 +1,9 @@
 """A cache of object code on disk, with a hash of everything that the code depends on as its key.
 
-Each entry is a file in a folder of the user. A file is written completely or not at all, has its key and a checksum,
-and is read only if it and its folders belong to the user who runs the process and nobody else may write to them, since
-its code will be executed. If a folder or a file is unusable for any reason, the code is compiled again, and the logger
-"func" says why at level DEBUG. Nothing is removed that was not written here.
+Each entry is a file in a folder of the user. A file is written completely or not at all, with its key and a checksum.
+func reads it only if it and its folders belong to the user of the process, and no one else may write to them: its code
+will run. If a folder or a file is unusable, func compiles the code again, and the logger "func" reports the reason at
+level DEBUG. It removes only its own files.
 """
 
 import contextlib
@@ -88,7 +88,7 @@ def file_stamp(file: os.DirEntry[str] | Path) -> str:
 def folder() -> Path | None:
     """The folder: `FUNC_CACHE_DIR`, else the platform's folder for caches; None with `FUNC_CACHE_DIR=""`.
 
-    A relative one lies in the folder in which the process was when func was imported.
+    A relative one starts in the working directory at func's import.
 
     >>> path = folder()
     >>> path is None or path.is_absolute()
@@ -114,7 +114,7 @@ def _platform_folder() -> Path:
 
 
 class SharedFolderError(PermissionError):
-    """Another user could put files into a folder of the cache."""
+    """Raised if another user could put files into a folder of the cache."""
 
 
 @functools.cache
@@ -123,9 +123,8 @@ def _warn_once(message: str) -> None:
 
 
 class _Shard:
-    """The folder of the entries whose keys begin alike, open so that nobody can put another one in its place.
-
-    On Windows, which opens no folders and has no modes of files, it is a path.
+    """The folder of the entries whose keys begin alike, open so that no one can replace it. On Windows, which opens no
+    folders and has no file modes, it is a path.
     """
 
     def __init__(self, root: Path, key: str, make: bool) -> None:
@@ -143,9 +142,9 @@ class _Shard:
                 if make:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=descriptor)
-                inner = _opened_folder(name, descriptor)
+                opened = _opened_folder(name, descriptor)
                 os.close(descriptor)
-                descriptor = inner
+                descriptor = opened
         except BaseException:
             os.close(descriptor)
             raise
@@ -162,12 +161,12 @@ class _Shard:
         return name if self.descriptor is not None else os.path.join(self.path, name)
 
     def open(self, name: str, flags: int) -> int:
-        """A descriptor of a file; opening it neither follows a link nor waits for anybody."""
+        """A descriptor of a file; opening it neither follows a link nor waits."""
         flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         return os.open(self._at(name), flags | getattr(os, "O_CLOEXEC", 0), 0o600, dir_fd=self.descriptor)
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file a name, which another file may have had."""
+        """Rename a file over another one."""
         os.replace(self._at(name), self._at(new), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def remove(self, name: str) -> None:
@@ -178,7 +177,7 @@ class _Shard:
             messages.debug("%s in %s cannot be removed: %s", name, self.path, error)
 
     def entries(self) -> Iterator[tuple[str, os.stat_result]]:
-        """The names and states of the plain files of this user that bear the names of entries or unfinished ones."""
+        """The names and states of this user's plain files with the names of entries or unfinished ones."""
         with os.scandir(self.path if self.descriptor is None else self.descriptor) as files:
             for file in files:
                 if _OWN_NAME.fullmatch(file.name):
@@ -193,20 +192,20 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _opened_folder(path: str | Path, within: int | None = None) -> int:
-    """A descriptor of a folder. Raises: SharedFolderError where another user could write into it."""
+    """A descriptor of a folder. Raises: SharedFolderError if another user could write into it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if within is not None else 0)
     descriptor = os.open(path, flags, dir_fd=within)
     try:
-        _refuse_shared(os.fstat(descriptor))
+        _check_private(os.fstat(descriptor))
     except PermissionError as error:
         os.close(descriptor)
         raise SharedFolderError(
-            f"no compiled code is kept: of the folder {path}, {error}; it needs the mode 0700"
+            f"no cache of compiled code: of the folder {path}, {error}; it needs the mode 0700"
         ) from None
     return descriptor
 
 
-def _refuse_shared(status: os.stat_result) -> None:
+def _check_private(status: os.stat_result) -> None:
     """Raise PermissionError for a file or folder that another user could have written."""
     if sys.platform == "win32":
         return
@@ -221,7 +220,7 @@ def _path(root: Path, key: str) -> Path:
 
 
 def load(key: str) -> ObjectCode | None:
-    """The entry of the key, or None if there is none that can be trusted."""
+    """The entry of the key, or None without a trusted one."""
     root = folder()
     if root is None:
         return None
@@ -246,10 +245,10 @@ def _read(shard: _Shard, name: str) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a plain file")
-        _refuse_shared(status)
+        _check_private(status)
         content = file.read()
         if time.time() - status.st_mtime > _HOUR:  # the time of the last use, to the hour
-            with contextlib.suppress(OSError):  # a disk that cannot be written to
+            with contextlib.suppress(OSError):  # a read-only disk
                 os.utime(descriptor if os.utime in os.supports_fd else shard.path / name)
     return content
 
@@ -286,7 +285,7 @@ def store(key: str, code: ObjectCode) -> None:
     except SharedFolderError as error:
         _warn_once(str(error))
     except OSError as error:
-        messages.debug("object code is not kept in %s: %s", _path(root, key), error)
+        messages.debug("no cache of object code in %s: %s", _path(root, key), error)
 
 
 def _write(shard: _Shard, name: str, content: bytes) -> None:
@@ -305,7 +304,7 @@ def _write(shard: _Shard, name: str, content: bytes) -> None:
 def _trim(shard: _Shard, limit: int) -> None:
     """Remove the least recently used entries, down to three quarters of the limit, and old files of failed writers.
 
-    Whatever has another name, is a link or belongs to another user was not written here and stays.
+    Files with other names, links and files of other users stay.
     """
     entries: list[tuple[float, int, str]] = []
     for name, status in shard.entries():

@@ -1,7 +1,7 @@
 """Code generation by LLVM: the host's target machine, the passes, object code, and an engine that links it.
 
-This module imports llvmlite, so it is imported only where something is compiled, or where `func.backends.llvm.loader`
-cannot load object code. A module's text is parsed, optimised and emitted to object code by one target machine.
+This module imports llvmlite, so only a compilation imports it, or object code that `func.backends.llvm.loader` cannot
+load. One target machine parses, optimises and emits the text of a module to object code.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ locks_after.extend(_llvmlite_locks())
 
 
 def _survives_interrupts(function: Callable[P, T]) -> Callable[P, T]:
-    """The function; an interrupt in it leaves llvmlite as if its Python code could not be interrupted."""
+    """The function; an interrupt in it leaves llvmlite as if its Python code were uninterruptible."""
 
     @functools.wraps(function)
     def surviving(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -42,11 +42,11 @@ def _survives_interrupts(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            # The handler of a signal may raise any error; these are what LLVM's refusals become.
+            # A signal handler may raise any error; these are LLVM's errors.
             if type(error) not in (CompileError, RuntimeError):
                 _abandon_objects(error.__traceback__)
             raise
-        finally:  # also where the interrupt came while an object was collected, which swallows it
+        finally:  # also an interrupt during a collection, which swallows it
             if not was_held:
                 _unlock_llvmlite()
 
@@ -54,10 +54,10 @@ def _survives_interrupts(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _abandon_objects(trace: types.TracebackType | None) -> None:
-    """Let nobody free what the interrupted functions of llvmlite held.
+    """Keep interrupted functions of llvmlite from freeing their objects a second time.
 
-    They free an object, or hand it over to another, and note that in later bytecodes; after an interrupt between the
-    two, the object would be freed once more when it is collected, which ends the process. The traceback still holds it.
+    They free an object, or hand it over to another, and note that in later bytecodes. After an interrupt between the
+    two, its collection would free the object once more, which ends the process. The traceback still refers to it.
     """
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
@@ -71,16 +71,16 @@ def _abandon_objects(trace: types.TracebackType | None) -> None:
 
 def _holds_llvmlite() -> bool:
     """Whether this thread holds the lock of llvmlite."""
-    inner = [getattr(llvmlite_lock, "_lock", None) for llvmlite_lock in _llvmlite_locks()]
-    return any([lock is not None and lock._is_owned() for lock in inner])
+    locks = [getattr(llvmlite_lock, "_lock", None) for llvmlite_lock in _llvmlite_locks()]
+    return any([lock is not None and lock._is_owned() for lock in locks])
 
 
 def _unlock_llvmlite() -> None:
     """Free the lock of llvmlite, which an interrupt may leave locked as Python code locks it."""
     for llvmlite_lock in _llvmlite_locks():
-        inner = getattr(llvmlite_lock, "_lock", None)
-        while inner is not None and inner._is_owned():
-            inner.release()
+        lock = getattr(llvmlite_lock, "_lock", None)
+        while lock is not None and lock._is_owned():
+            lock.release()
 
 
 @_survives_interrupts
@@ -155,7 +155,7 @@ def optimise(text: str, pipeline: Pipeline = QUICK) -> Any:
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM refuses the module: {error}") from None
+        raise CompileError(f"LLVM rejects the module: {error}") from None
     module.triple = host().triple
     module.data_layout = str(machine.target_data)
     passes = llvm.create_new_module_pass_manager()
@@ -225,7 +225,7 @@ def _engine_of(stored: cache.ObjectCode) -> Any:
 
 
 def _resolvable(name: str) -> bool:
-    """Whether LLVM can link a name, which it is told where it does not know it."""
+    """Whether LLVM can link a name, after learning its address from func if necessary."""
     if llvm.address_of_symbol(name) is not None:
         return True
     address = symbols.find(name)

@@ -1,7 +1,7 @@
 """The machine that runs compiled code, as LLVM describes it.
 
-LLVM is asked once for every processor and version of llvmlite: its answer is kept in the cache of object code, under
-what the system and NumPy say of the processor.
+LLVM answers once for every processor and version of llvmlite: the cache of object code has its answer, under the
+system's and NumPy's description of the processor.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Host(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Everything apart from the source that object code depends on."""
+        """Everything besides the source that object code depends on."""
         return "\n".join((self.triple, self.cpu, self.features, self.llvm_version))
 
     def has(self, feature: str) -> bool:
@@ -64,7 +64,7 @@ class Host(NamedTuple):
 
 @functools.cache
 def host() -> Host:
-    """The host's triple, processor and features. Raises: CompileError where there is no LLVM."""
+    """The host's triple, processor and features. Raises: CompileError without LLVM."""
     answer = known()
     if answer is not None:
         return answer
@@ -77,7 +77,7 @@ def host() -> Host:
 
 @functools.cache
 def known() -> Host | None:
-    """What LLVM has said of the host, if its answer is in the cache on disk."""
+    """LLVM's answer about the host, if it is in the cache on disk."""
     key = _key()
     entry = None if key is None else cache.load(key)
     fields = [] if entry is None else entry.image.decode().split("\n")
@@ -86,7 +86,7 @@ def known() -> Host | None:
 
 @functools.cache
 def _key() -> str | None:
-    """The key of LLVM's answer in the cache; None where too little is known of the processor without LLVM."""
+    """The key of LLVM's answer in the cache; None if too little is known about the processor without LLVM."""
     processor, library = _processor(), llvmlite_stamp()
     if not processor or not library:
         return None
@@ -94,9 +94,9 @@ def _key() -> str | None:
 
 
 def _processor() -> str:
-    """What the system and NumPy say of the processor; an empty string where the system says nothing.
+    """The system's and NumPy's description of the processor; empty without one.
 
-    NumPy asks the processor itself: an emulator may have other features than the system says.
+    NumPy asks the processor itself: an emulator may have other features than the system reports.
     """
     try:
         with open("/proc/cpuinfo", "rb") as file:
@@ -111,7 +111,7 @@ def _processor() -> str:
 
 @functools.cache
 def llvmlite_stamp() -> str:
-    """Which llvmlite is installed, without its import: sizes and times of its files; "" where they are not found."""
+    """The installed llvmlite, without its import: sizes and times of its files; "" without files."""
     spec = importlib.util.find_spec("llvmlite")
     places = spec.submodule_search_locations if spec is not None else None
     stamps = []

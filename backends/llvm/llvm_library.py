@@ -1,11 +1,10 @@
 """Code generation by llvmlite's shared library, without llvmlite's Python code.
 
-The import of llvmlite takes three times as long as it takes to load its library, a third of a first call. The few
-functions that a first call needs are therefore called here, with the signatures that llvmlite itself gives them. Where
-the library is unknown, or llvmlite is imported already, `func.backends.llvm.compiler` does the same with llvmlite; the
-object code is the same to the byte.
-
-LLVM needs no lock for modules in contexts of their own, so llvmlite's is not taken; the callers hold `machine.lock`.
+The import of llvmlite takes three times as long as loading its library, a third of a first call. So this module calls
+the few functions that a first call needs, with llvmlite's signatures. For an unknown library, or if llvmlite is
+imported already, `func.backends.llvm.compiler` does the same with llvmlite; the object code is the same to the byte.
+LLVM needs no lock for modules in separate contexts, so this module does not take llvmlite's; the callers hold
+`machine.lock`.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ FUNCTIONS |= {f"module_Add{name}Pass": (None, [POINTER]) for name in PASSES.valu
 
 
 def is_usable() -> bool:
-    """Whether the library is one that is known, and llvmlite is not imported."""
+    """Whether the library is a known one, and llvmlite is not imported."""
     return "llvmlite.binding" not in sys.modules and _library() is not None
 
 
@@ -93,17 +92,17 @@ def _folder() -> Path | None:
 
 @functools.cache
 def _version() -> str:
-    """The version of llvmlite; "" where it does not stand in the known place."""
+    """The version of llvmlite; "" if it is not in the known place."""
     folder = _folder()
     with contextlib.suppress(OSError):
         text = (folder / "_version.py").read_text() if folder is not None else ""
-        found = re.search(r"^version_version = '([0-9.]+)'$", text, re.MULTILINE)
-        return found[1] if found is not None else ""
+        match = re.search(r"^version_version = '([0-9.]+)'$", text, re.MULTILINE)
+        return match[1] if match is not None else ""
     return ""
 
 
 def path() -> Path | None:
-    """The library's file; None where it is unknown, or not for Linux."""
+    """The library's file; None if it is unknown, or not for Linux."""
     major, _, rest = _version().partition(".")
     minor = rest.partition(".")[0]
     folder = _folder()
@@ -114,7 +113,7 @@ def path() -> Path | None:
 
 @functools.cache
 def _library() -> Any | None:
-    """The library with its signatures; None where it is unknown, or has not all functions."""
+    """The library with its signatures; None if it is unknown, or lacks functions."""
     file = path()
     if file is None:
         return None
@@ -133,7 +132,7 @@ def _call(name: str, *arguments: Any) -> Any:
 
 
 def _text_of(name: str, *arguments: Any) -> tuple[Any, str]:
-    """The result of a function that also gives a text by its last argument."""
+    """The result of a function that also returns a text by its last argument."""
     out = ctypes.c_void_p()
     result = _call(name, *arguments, ctypes.byref(out))
     if not out.value:
@@ -146,7 +145,7 @@ def _text_of(name: str, *arguments: Any) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _disposed(value: int | None, dispose: str) -> Iterator[int]:
-    """An object of LLVM's, which is freed afterwards."""
+    """An object of LLVM's, freed afterwards."""
     if not value:
         raise CompileError("LLVM is out of memory")
     try:
@@ -206,7 +205,7 @@ def new_machine(level: int = QUICK.level) -> int:
 def emit_object(text: str, pipeline: Pipeline = QUICK) -> cache.ObjectCode:
     """Object code of the module's text, with the names that the process must define.
 
-    Raises: CompileError for a module that LLVM refuses.
+    Raises: CompileError for a module that LLVM rejects.
     """
     image = emit(text, machine_of(pipeline.level), pipeline)
     needed = elf_undefined(image)
@@ -220,11 +219,11 @@ def emit(text: str, machine: int, pipeline: Pipeline = QUICK) -> bytes:
     with _disposed(_call("ContextCreate"), "ContextDispose") as context:
         module, error = _text_of("ParseAssembly", context, text.encode())
         if error or not module:
-            raise CompileError(f"LLVM refuses the module: {error}")
+            raise CompileError(f"LLVM rejects the module: {error}")
         with _disposed(module, "DisposeModule"):
             is_wrong, error = _text_of("VerifyModule", module)
             if is_wrong:
-                raise CompileError(f"LLVM refuses the module: {error}")
+                raise CompileError(f"LLVM rejects the module: {error}")
             _call("SetTarget", module, host().triple.encode())
             with _disposed(_call("CreateTargetMachineData", machine), "DisposeTargetData") as data:
                 _call("SetDataLayout", module, _text_of("CopyStringRepOfTargetData", data)[1].encode())
@@ -236,12 +235,12 @@ def _optimise(module: int, machine: int, pipeline: Pipeline) -> None:
     """Run the passes of a pipeline."""
     with contextlib.ExitStack() as stack:
 
-        def held(value: int | None, dispose: str) -> int:
+        def owned(value: int | None, dispose: str) -> int:
             return stack.enter_context(_disposed(value, dispose))
 
-        options = held(_call("CreatePipelineTuningOptions"), "DisposePipelineTuningOptions")
-        builder = held(_call("CreatePassBuilder", machine, options), "DisposePassBuilder")
-        passes = held(_call("CreateNewModulePassManager"), "DisposeNewModulePassManger")
+        options = owned(_call("CreatePipelineTuningOptions"), "DisposePipelineTuningOptions")
+        builder = owned(_call("CreatePassBuilder", machine, options), "DisposePassBuilder")
+        passes = owned(_call("CreateNewModulePassManager"), "DisposeNewModulePassManger")
         for name in pipeline.passes:
             _call(f"module_Add{PASSES[name]}Pass", passes)
         _call("RunNewModulePassManager", passes, module, builder)

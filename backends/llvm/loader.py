@@ -1,8 +1,8 @@
-"""A loader of object code: sections are copied into memory of the process, and addresses are written into them.
+"""A loader of object code: copies sections into the memory of the process, and writes addresses into them.
 
 LLVM's own linker needs llvmlite, whose import takes longer than the rest of a first call. LLVM writes code for a
-process by the large code model, in which every address is 64 bits wide: what has to be done is to add addresses. Code
-is never writable and executable at once.
+process by the large code model, with 64 bits for every address: a relocation adds addresses. Code is never writable and
+executable at once.
 
 Everything in a file is checked before it is used: an offset, a size or a number that does not fit raises Unloadable.
 
@@ -34,7 +34,7 @@ WORD, INT = 8, 4
 
 
 class Relocation(NamedTuple):
-    """What a kind of relocation writes: bytes, whether from the place on, and the range of the number."""
+    """The fields of a kind of relocation: bytes, whether relative to the place, and the range of the number."""
 
     size: int
     is_relative: bool
@@ -81,7 +81,7 @@ class Symbol(NamedTuple):
     place: int | None
     value: int
     is_needed: bool = False
-    """Whether somebody else defines it."""
+    """Whether another object defines it."""
     is_absolute: bool = False
 
 
@@ -158,7 +158,7 @@ def _address_of(symbol: Symbol, start: int, find: Callable[[str], int | None]) -
 
 
 class _ObjectFile:
-    """An object file, read: which section goes where, what its symbols are, and the bytes before relocation."""
+    """A parsed object file: the places of its sections, its symbols, and the bytes before relocation."""
 
     def __init__(self, image: bytes) -> None:
         self._image = image
@@ -182,14 +182,14 @@ class _ObjectFile:
         self.symbols = list(self._read_symbols())
 
     def _place(self, is_writable: bool, start: int) -> int:
-        """Give sections their places; the end, a multiple of the size of pages."""
+        """Assign places to sections; the end, a multiple of the page size."""
         for number, section in enumerate(self.sections):
             if not section.flags & SHF_ALLOC or bool(section.flags & SHF_WRITE) != is_writable:
                 continue
             if section.kind == SHT_X86_64_UNWIND or self._name(section) == UNWINDING or section.kind == SHT_NOTE:
                 continue
             if section.kind not in (SHT_PROGBITS, SHT_NOBITS):
-                raise Unloadable(f"sections of the kind {section.kind} are not known")
+                raise Unloadable(f"unknown section kind {section.kind}")
             alignment = max(section.alignment, 1)
             if alignment > mmap.PAGESIZE or alignment & (alignment - 1) or section.size > LARGEST:
                 raise Unloadable(f"a section of {section.size} bytes is aligned to {alignment}")
@@ -253,9 +253,9 @@ class _ObjectFile:
             size = self.sections[section.info].size
             for index in range(section.size // _RELOCATION.size):
                 entry = _RELOCATION.unpack_from(self._image, section.offset + index * _RELOCATION.size)
-                self._relocate_one(start, place, size, values, *entry)
+                self._relocate_entry(start, place, size, values, *entry)
 
-    def _relocate_one(
+    def _relocate_entry(
         self,
         start: int,
         place: int,
@@ -268,7 +268,7 @@ class _ObjectFile:
     ) -> None:
         relocation = RELOCATIONS.get(kind)
         if relocation is None:
-            raise Unloadable(f"relocations of the kind {kind} are not known")
+            raise Unloadable(f"unknown relocation kind {kind}")
         if offset + relocation.size > size:
             raise Unloadable("a relocation is outside of its section")
         base = values[symbol]
@@ -303,7 +303,7 @@ def _functions() -> _Functions:
 
 
 def _new_memory(size: int) -> int:
-    """The address of fresh memory that can be written. Raises: Unloadable without memory."""
+    """The address of fresh writable memory."""
     address = _functions().mmap(0, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
     if address is None or address == ctypes.c_size_t(-1).value:
         raise Unloadable(f"there is no memory for {size} bytes of code (error {ctypes.get_errno()})")
@@ -311,7 +311,7 @@ def _new_memory(size: int) -> int:
 
 
 def _protect(start: int, size: int) -> None:
-    """Let memory be executed, and no longer written. Raises: Unloadable where the system forbids it."""
+    """Make memory executable, and no longer writable."""
     if _functions().mprotect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unloadable(f"the system lets no memory be executed (error {ctypes.get_errno()})")
 

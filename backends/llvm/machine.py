@@ -1,8 +1,8 @@
-"""Compiled code in the process: from LLVM IR to callable addresses, by the cache on disk where it has the object code.
+"""Compiled code in the process: from LLVM IR to callable addresses, by the cache on disk if possible.
 
-Object code is linked by the loader of this package (`loader.py`) where it can, and by LLVM elsewhere. It is generated
-by llvmlite's library (`llvm_library.py`) or, where that is unknown, by llvmlite (`compiler.py`). The memory of code is
-freed when its `MachineCode` is collected.
+The loader of this package (`loader.py`) links object code if it can, otherwise LLVM does. llvmlite's library
+(`llvm_library.py`) generates it, or llvmlite (`compiler.py`) if the library is unknown. The collection of a
+`MachineCode` frees the memory of its code.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from func.backends import messages
 from func.backends.llvm import cache, loader, symbols
 from func.backends.llvm.host import host
 
-# A module (`ir.Module`), its text, or a function that makes one of them when it is needed.
+# A module (`ir.Module`), its text, or a function that makes one of them on demand.
 Source: TypeAlias = Any | str | Callable[[], Any | str]
 
 
@@ -35,7 +35,7 @@ class Pipeline(NamedTuple):
 # more, another tenth; neither makes the benchmarks faster.
 QUICK = Pipeline(1, ("always_inliner", "sroa", "simplify_cfg", "global_dead_code_eliminate"))
 
-# Code with branches that serves every program, and is made once for all processes.
+# Code with branches for all programs, made once for all processes.
 THOROUGH = Pipeline(
     2,
     (
@@ -53,8 +53,8 @@ THOROUGH = Pipeline(
 lock = threading.RLock()
 """Held while LLVM compiles."""
 locks_after: list[Any] = []
-"""Locks that are taken after this one: those of llvmlite, once it is imported."""
-_held_for_fork: list[Any] = []
+"""Locks to take after this one: those of llvmlite, once it is imported."""
+_fork_locks: list[Any] = []
 _loaded: weakref.WeakValueDictionary[str, "MachineCode"] = weakref.WeakValueDictionary()
 
 
@@ -64,14 +64,14 @@ def _before_fork() -> None:
     llvmlite has its own lock, which it also takes when the last reference to one of its objects goes.
     """
     lock.acquire()
-    _held_for_fork[:] = locks_after
-    for inner in _held_for_fork:
-        inner.__enter__()
+    _fork_locks[:] = locks_after
+    for other_lock in _fork_locks:
+        other_lock.__enter__()
 
 
 def _after_fork() -> None:
-    for inner in _held_for_fork:
-        inner.__exit__(None, None, None)
+    for other_lock in _fork_locks:
+        other_lock.__exit__(None, None, None)
     lock.release()
 
 
@@ -96,13 +96,13 @@ class Linked(Protocol):
 
 
 def compiler() -> Any:
-    """The module that does all that LLVM can do, by llvmlite, which it imports."""
+    """The module with all of LLVM's functions, by llvmlite, which it imports."""
     with lock:  # a child of another thread's fork never finds the import half done
         return importlib.import_module("func.backends.llvm.compiler")
 
 
 def generator() -> Any:
-    """The module that generates object code: by llvmlite's library alone where that is possible."""
+    """The module that generates object code: by llvmlite's library alone if possible."""
     with lock:
         library = importlib.import_module("func.backends.llvm.llvm_library")
         return library if library.is_usable() else compiler()
@@ -130,9 +130,9 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     only if neither the process nor the cache on disk has the code; and the module gets the THOROUGH pipeline.
 
     Names outside the module are those of libc and libm, and those registered by `llvmlite.binding.add_symbol`. The text
-    must not contain an address of this process, or nobody would find its entry in the cache again.
+    must not contain an address of this process, or no process would find its entry in the cache again.
 
-    Raises: CompileError for a module that LLVM refuses or that calls a function that does not exist.
+    Raises: CompileError for a module that LLVM rejects or that calls a function that does not exist.
 
     >>> code = compile_ir("define i32 @seven() { ret i32 7 }")
     >>> import ctypes
@@ -160,12 +160,12 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
 
 @contextlib.contextmanager
 def _references(text: str) -> Iterator[list["MachineCode"]]:
-    """The code of the modules to which a module's text refers; what is missing is generated inside, by a thread."""
+    """The code of the modules to which a module's text refers; a thread generates missing ones inside."""
     codes: list[MachineCode] = []
-    beside = importlib.import_module("func.backends.llvm.beside")
+    concurrent_modules = importlib.import_module("func.backends.llvm.concurrent_modules")
     sources = []
     if generator() is sys.modules.get("func.backends.llvm.llvm_library"):  # llvmlite compiles one module at a time
-        for key, source in beside.missing_in(text):
+        for key, source in concurrent_modules.missing_in(text):
             code = existing_code(source, key)
             if code is None:
                 sources.append((_digest(_origin(key), THOROUGH), source))
@@ -174,7 +174,7 @@ def _references(text: str) -> Iterator[list["MachineCode"]]:
     if not sources:
         yield codes
         return
-    with beside.generated([_text(source) for _, source in sources]) as done:
+    with concurrent_modules.generated([_text(source) for _, source in sources]) as done:
         yield codes
     for (digest, source), stored in zip(sources, done, strict=False):
         cache.store(digest, stored)
@@ -204,7 +204,7 @@ def _existing(digest: str, source: Source, pipeline: Pipeline) -> "MachineCode |
 
 
 def _linked(stored: cache.ObjectCode) -> Linked:
-    """Object code in the process, by the loader where it can load it."""
+    """Object code in the process, by the loader if possible."""
     if loader.is_supported():
         try:
             return loader.LoadedObject(stored.image, symbols.find)
@@ -215,7 +215,7 @@ def _linked(stored: cache.ObjectCode) -> Linked:
 
 
 def load_code(digest: str, source: Source) -> "MachineCode | None":
-    """The code that is kept under a digest, if the process or the cache on disk has it and it can be linked."""
+    """The cached code of a digest, if the process or the cache on disk has it and it links."""
     with lock:
         try:
             return _existing(digest, source, QUICK)
@@ -227,7 +227,7 @@ def load_code(digest: str, source: Source) -> "MachineCode | None":
 class _Owner:
     """Linked object code, which only one `MachineCode` refers to.
 
-    A finalizer runs before the weak references to its object are cleared. Were it that of `MachineCode`, another thread
+    A finalizer runs before Python clears the weak references to its object. With that of `MachineCode`, another thread
     could take the code out of `_loaded` while it is being freed.
     """
 

@@ -1,8 +1,8 @@
 """Routines as functions of LLVM IR.
 
-Each variable has a place on the stack, which LLVM turns into a register. A loop over `lanes` is instructions on
-vectors, and one that is `unrolled` is written out, since programs are compiled without passes that would find either.
-Functions of the C library are called by name.
+Each variable has a place on the stack, which LLVM turns into a register. A loop over `lanes` becomes instructions on
+vectors, and an `unrolled` one straight-line code: the passes for programs would do neither. Functions of the C library
+are called by name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def function_of(
     name: str = "",
     fixed: Mapping[str, int] = MappingProxyType({}),
 ) -> Any:
-    """The routine as a function of the module, for a type of numbers and values of `Fixed` parameters, which it does
-    not have; defined at its first use."""
+    """The routine as a function of the module, for a type of numbers and values of `Fixed` parameters, which disappear;
+    defined at its first use.
+    """
     source = reading(routine)
     kind = [dtype.name] if source.is_generic and dtype is not None else []
     name = name or ".".join(["func", source.name, *kind, *[f"{each}{value}" for each, value in fixed.items()]])
@@ -62,7 +63,7 @@ def function_of(
         if getattr(routine, "inlined", False):
             function.attributes.add("alwaysinline")
         elif source.fixed:
-            function.attributes |= {"noinline", "optsize"}  # what is worth writing out is written out
+            function.attributes |= {"noinline", "optsize"}  # without loops worth keeping
         if source.apart:
             for argument in function.args:
                 if argument.type is POINTER:
@@ -116,7 +117,7 @@ class NativeRoutine:
 
 
 def native_routine(function: Callable[..., int]) -> NativeRoutine:
-    """Decorate a routine that is called from Python."""
+    """Decorate a routine for calls from Python."""
     return NativeRoutine(function)
 
 
@@ -151,16 +152,16 @@ class RoutineWriter:
         self.is_complex = dtype is not None and dtype.kind == "c"
         info = np.finfo(np.float64 if dtype is None or dtype.kind == "i" else dtype)
         self.places: dict[str, Any] = {"IS_COMPLEX": self.is_complex, "TINY": float(info.tiny), **fixed}
-        """Constants by name: those of the type of numbers, and the indices of loops that are written out."""
+        """Constants by name: those of the type of numbers, and the indices of unrolled loops."""
         self.slots: dict[str, Any] = {}
         self.strides: dict[str, Any] = {name: INDEX(x) for name, x in fixed.items() if name not in source.parameters}
         self.parameters = [name for name in _parts(source) if name not in fixed]
         self.loops: list[tuple[Any, Any]] = []
-        """Where `continue` and `break` go."""
+        """The targets of `continue` and `break`."""
         self.vectors: dict[str, Any] = {}
         """Variables of a loop over lanes."""
         self.lanes: tuple[str, int] | None = None
-        """The index of a loop that is written as vectors, and its length."""
+        """The index of a vectorized loop, and its length."""
 
     def write(self) -> None:
         """The whole function."""
@@ -251,7 +252,7 @@ class RoutineWriter:
             self.store(target, each)
 
     def store(self, target: ast.expr, value: Any) -> None:
-        """Write a variable or an element, or elements where the loop is over lanes."""
+        """Write a variable or an element, or elements in a loop over lanes."""
         if isinstance(target, ast.Name) and self.lanes is not None:
             self.vectors[target.id] = value
             return
@@ -265,7 +266,7 @@ class RoutineWriter:
         self.builder.store(value, self.address(target), align=_alignment(kind))
 
     def condition(self, node: ast.If) -> None:
-        """A choice, made here where it is one of constants."""
+        """A choice, made here if it is between constants."""
         known = self.source.constant(node.test, self.places)
         if known is not None:
             self.block(node.body if known else node.orelse)
@@ -281,7 +282,7 @@ class RoutineWriter:
         b.position_at_end(after)
 
     def branch(self, test: ast.expr, then: Any, other: Any) -> None:
-        """Go to a block by a condition, of which `and` and `or` compute no more than is needed."""
+        """Go to a block by a condition; `and` and `or` compute no more than necessary."""
         if isinstance(test, ast.BoolOp):
             for value in test.values[:-1]:
                 following = self.builder.append_basic_block("test")
@@ -294,7 +295,7 @@ class RoutineWriter:
             self.builder.cbranch(self.value(test), then, other)
 
     def repeated(self, test: Callable[[], Any], body: Sequence[ast.stmt], advance: Callable[[], None] | None) -> None:
-        """A loop: `test` gives a condition, or a value of one."""
+        """A loop: `test` returns a condition, or a value of one."""
         b = self.builder
         head, inside, step, after = [b.append_basic_block(name) for name in ("head", "inside", "step", "after")]
         b.branch(head)
@@ -317,7 +318,7 @@ class RoutineWriter:
         b.position_at_end(after)
 
     def counted(self, node: ast.For) -> None:
-        """A loop over a range, over lanes, or one that is written out."""
+        """A loop over a range, over lanes, or an unrolled one."""
         assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
         name, how, bounds = node.target.id, called_name(node.iter), node.iter.args
         if how == "lanes":
@@ -363,19 +364,19 @@ class RoutineWriter:
         have, value, b = self.source.type_of(node), self.computed(node), self.builder
         if have == kind or self.kinds[have] is self.kinds[kind]:
             return value
-        wanted = self.kinds[kind]
+        target = self.kinds[kind]
         if kind in FLOATING:
             if have not in FLOATING:
                 real = self.kinds["real" if kind == "number" else kind]
                 value = (b.uitofp if have == "bool" else b.sitofp)(value, real)
             if kind == "number" and self.is_complex:
-                return b.insert_element(ir.Constant(wanted, None), value, INT(0))
+                return b.insert_element(ir.Constant(target, None), value, INT(0))
             return value
         if have in FLOATING:
-            return b.fptosi(value, wanted)
-        if wanted.width < self.kinds[have].width:
-            return b.trunc(value, wanted)
-        return (b.zext if have == "bool" else b.sext)(value, wanted)
+            return b.fptosi(value, target)
+        if target.width < self.kinds[have].width:
+            return b.trunc(value, target)
+        return (b.zext if have == "bool" else b.sext)(value, target)
 
     def constant(self, value: Any, kind: str) -> Any:
         """A constant of a type."""
@@ -396,7 +397,7 @@ class RoutineWriter:
         return b.shuffle_vector(first, empty, ir.Constant(ir.VectorType(INT, kind.count), [0] * kind.count))
 
     def together(self, *values: Any) -> Sequence[Any]:
-        """Values of which each is spread over the lanes if one is."""
+        """Values, each spread over the lanes if one is."""
         if self.lanes is None or not any([isinstance(value.type, ir.VectorType) for value in values]):
             return values
         return [self.spread(value) for value in values]
@@ -438,7 +439,7 @@ class RoutineWriter:
         return self.call(node, kind)
 
     def chosen(self, node: ast.IfExp, kind: str) -> Any:
-        """One of two values; only the one is computed where that may read memory."""
+        """One of two values; computes only that one if the other may read memory."""
         b, arms = self.builder, (node.body, node.orelse)
         is_plain = not any([isinstance(part, ast.Subscript | ast.Call | ast.BoolOp) for part in ast.walk(node)])
         if is_plain or self.lanes is not None:
@@ -534,7 +535,7 @@ class RoutineWriter:
         return self.strides[stride] if stride in self.strides else INDEX(int(stride or 1))
 
     def argument(self, node: ast.expr, kind: str) -> list[Any]:
-        """What is passed for a parameter of a type: an address and its strides, a constant, or a value."""
+        """The argument for a parameter of a type: an address and its strides, a constant, or a value."""
         known = None if is_array(kind) else self.source.constant(node, self.places)
         if known is not None or kind not in STRIDES:
             return [self.converted(node, kind) if known is None else known]
@@ -585,7 +586,7 @@ class RoutineWriter:
         return b.call(self.library(name, ir.FunctionType(typ, [typ] * len(values))), values)
 
     def turned_square(self, side: int, source: Any, source_step: Any, target: Any, target_step: Any) -> Any:
-        """Lines of a square in registers: blocks off the diagonal are exchanged, the largest first."""
+        """Lines of a square in registers: exchanges blocks off the diagonal, the largest first."""
         b, element = self.builder, self.kinds["number"]
         kind = ir.VectorType(element, side)
         places = [

@@ -1,8 +1,8 @@
 """The addresses behind the names that compiled code refers to.
 
 A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine or a special function
-of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices, which are
-compiled when their names are first looked up.
+of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices. The first
+look-up of a name compiles the latter.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def find(name: str) -> int | None:
 
 
 def module_of(name: str) -> tuple[str, Text] | None:
-    """The key of the code that defines a name, and what prints its text; None where nothing has to be compiled for it.
+    """The key of the code that defines a name, and the printer of its text; None if nothing needs compilation.
 
     >>> module_of("func_own_256f_v4f64_exp")[0], module_of("func_dpotrf")
     ('func_own_256f_v4f64_exp', None)
@@ -75,14 +75,14 @@ def module_of(name: str) -> tuple[str, Text] | None:
 
 
 def address_in(library: ctypes.CDLL, name: str) -> int | None:
-    """The address of a function of a library; None if the library does not have it."""
+    """The address of a function of a library; None if the library lacks it."""
     function = getattr(library, name, None)
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
 @functools.cache
 def load_libmvec() -> ctypes.CDLL | None:
-    """glibc's vector library, None where there is none."""
+    """glibc's vector library; None if there is none."""
     return _opened("libmvec.so.1") if sys.platform == "linux" else None
 
 

@@ -1,9 +1,8 @@
-"""Buffer aliasing: outputs of a native program are written into the memory of inputs that the caller donates.
+"""Buffer aliasing: writes outputs of a native program into the memory of donated inputs.
 
-An output may have the memory of an input if nothing reads an element of the input after the output has been written
-there. A write that only copies the input is then left out: so a row is written into an array without touching the
-rest. When the program reports an error, the caller's inputs must be unchanged; so errors are found before the first
-write, by a dry run (`dry_run.py`).
+An output may have the memory of an input if nothing reads an element of the input after the write of the output there.
+A write that only copies the input is then dropped: so a row update touches only the row. After an error of the program
+the caller's inputs must be unchanged, so a dry run (`dry_run.py`) detects errors before the first write.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from func.backends.loops.memory_dependence import extent, may_alias
 from func.backends.loops.traversal import BufferUse, buffers_of, replace_buffers, uses_in, written_by
 
 SAME, TOGETHER, APART = 2, 1, 0
-"""How well an output fits an input: it is a copy of it, it is written where the input is read, or neither."""
+"""The fit of an output to an input: a copy of it, written where the code reads the input, or neither."""
 
 
 def alias_outputs(
     program: kernels.NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]
 ) -> None:
-    """Let outputs be written into the memory of `donated` inputs where that changes no result. They move from
-    `program.outputs` to `program.aliased`."""
+    """Let outputs use the memory of `donated` inputs if that changes no result."""
     uses = _Uses(updates_last(program.items))
     arrays = [inputs[place] for place in sorted(donated) if program.inputs[place].shape]
     results = [out for out, spec in zip(outputs, program.outputs, strict=True) if spec.shape]
@@ -62,8 +60,7 @@ def _apply(program: kernels.NativeProgram, outputs: Sequence[Buffer], aliases: d
 
 
 def updates_last(items: Sequence[Item]) -> list[Item]:
-    """The items in another order: nests on which nothing but nests depends, such as those that compute new parameters,
-    run after all others, which may still read the old ones."""
+    """The items in another order: nests that only nests depend on run last."""
     first: list[Item] = []
     last: list[Item] = []
     touched: set[int] = set()
@@ -92,7 +89,7 @@ def _changed(item: Item) -> Iterable[Buffer]:
 
 
 def _choose(uses: _Uses, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> dict[Buffer, Buffer]:
-    """Inputs by the outputs that may take their memory: first those that fit best."""
+    """Inputs by the outputs that may take their memory, in order of their fit."""
     candidates = [
         (uses.fit(output, donor), -place, output, donor)
         for place, output in enumerate(outputs)
@@ -136,7 +133,7 @@ class _Uses:
         return self._by_storage.get(id(buffer), [])
 
     def changes(self, output: Buffer, donor: Buffer) -> list[BufferUse]:
-        """The writes to an output of what is not at the same place of the input anyway."""
+        """The writes to an output of anything but the element at the same place of the input."""
         return [
             use
             for use in self.of(output)
@@ -159,14 +156,14 @@ class _Uses:
         return min([use.item for use in self.changes(output, donor)], default=len(self.items))
 
     def fit(self, output: Buffer, donor: Buffer) -> int:
-        """How well an output fits an input."""
+        """The fit of an output to an input."""
         if any([self.is_copy(use, donor) for use in self.of(output)]):
             return SAME
         users = {use.item for use in self.of(output)}
         return TOGETHER if any([use.item in users for use in self.of(donor)]) else APART
 
     def may_share(self, output: Buffer, donor: Buffer) -> bool:
-        """Whether every element of an input is read before an output, in the same memory, has another one there."""
+        """Whether the code reads every element of an input before it overwrites the element with the output."""
         for write in self.changes(output, donor):
             if any([write.item <= read.item and self._conflicts(read, write) for read in self.of(donor)]):
                 return False
@@ -177,7 +174,7 @@ class _Uses:
         return True
 
     def _conflicts(self, read: BufferUse, write: BufferUse) -> bool:
-        """Whether an element may be read after it was written; `write` belongs to the same item or an earlier one."""
+        """Whether an element may be read after its write; `write` belongs to the same item or an earlier one."""
         if read.instruction is None or write.instruction is None:
             return True
         first, second = self.items[read.item], self.items[write.item]
@@ -188,7 +185,7 @@ class _Uses:
 
 
 def _conflicts_within(nest: LoopNest, read: BufferUse, write: BufferUse) -> bool:
-    """Whether the loops of a nest may read an element that they have written."""
+    """Whether the loops of a nest may read an element after its write."""
     rows = range(nest.outer or 0)
     if read.stage < write.stage and not rows:
         return False
@@ -214,7 +211,7 @@ def _overlap(read_domain: kernels.Shape, read: Access, write_domain: kernels.Sha
 
 
 def _without_copies(uses: _Uses, aliases: dict[Buffer, Buffer]) -> list[Item]:
-    """The items, as many as before, without those writes that write what is there."""
+    """The items, as many as before, without writes of equal values."""
     dropped: dict[int, set[int]] = {}
     for output, donor in aliases.items():
         for use in uses.of(output):

@@ -1,4 +1,4 @@
-"""Buffer assignment: scratch buffers get offsets in one arena, and those that never live together share memory."""
+"""Buffer assignment: scratch buffers get offsets in one arena; buffers that never live together share memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from func.backends.loops.traversal import buffers_of
 
 ALIGNMENT = 64
 WASTE, LEAST, MOST = 1 / 32, 1 << 20, 128
-"""What part of an arena of at least so many bytes may lie unused at its fullest, before up to so many buffers are
-placed anew, the largest first."""
+"""The unused part of an arena of at least this size at its fullest, above which up to this number of buffers get new
+places, the largest first.
+"""
 
 
 class _Arena:
-    """Memory in which places are taken and given back: the gaps between what is taken, in order, and all that follows
-    the last one."""
+    """Memory with allocation of places: the gaps between used places, in order, and everything after the last one."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -29,7 +29,7 @@ class _Arena:
         """The free parts before the end, as (start, stop). No two of them touch."""
 
     def take(self, size: int) -> int:
-        """The first place for so many bytes."""
+        """The first place for this number of bytes."""
         for number, (start, stop) in enumerate(self._gaps):
             if stop - start >= size:
                 if stop - start == size:
@@ -43,7 +43,7 @@ class _Arena:
         return start
 
     def give_back(self, start: int, size: int) -> None:
-        """Free a place that was taken."""
+        """Free a used place."""
         stop = start + size
         number = bisect.bisect(self._gaps, (start, stop))
         if number < len(self._gaps) and self._gaps[number][0] == stop:
@@ -59,7 +59,8 @@ class _Arena:
 
 def assign_buffers(items: list[Item]) -> int:
     """Give every arena buffer its offset; the size of the arena in bytes. A buffer lives from the first item that
-    touches it to the last; what is touched inside a loop lives as long as the loop."""
+    touches it to the last; one used inside a loop lives as long as the loop.
+    """
     return assign_by_use([buffers_of(item) for item in items])
 
 
@@ -109,7 +110,7 @@ class _Life(NamedTuple):
 
 def _largest_first(lives: Sequence[_Life]) -> tuple[list[int], int]:
     """A place for each buffer, and the size of the arena: each in turn, from the largest on, gets the first place that
-    none has at the same time. A small buffer does not take the beginning of a gap that a large one would fill.
+    is free during its life. A small buffer does not take the beginning of a gap that a large one would fill.
 
     Source: Pisarchyk and Lee (2020), arXiv:2001.03288, "greedy by size" for offsets.
     """

@@ -1,4 +1,4 @@
-"""Chunking: the loops of nests are cut into chunks that may run at the same time, each with memory for itself.
+"""Chunking: cuts the loops of nests into chunks that may run at the same time, each with private memory.
 
 The chunks follow from the nest alone, never from the number of threads: so the order of additions, and with it every
 bit of the results, is the same on one thread and on many. A cost model, which estimates the time of the code of a
@@ -29,10 +29,11 @@ from func.backends.loops.product_blocks import grid_of
 from func.backends.loops.traversal import all_items, own_buffers, refs_of
 from func.backends.records import Record
 
-PER_BYTE, PLAIN_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME, CALL_TIME = 0.01, 0.04, 0.3, 1.2, 0.6, 60.0
-"""Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; what is done one
-element at a time; a function of SciPy. Measured with vectors of 32 bytes at 3.5 GHz."""
-_PLAIN = """
+PER_BYTE, ORDINARY_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME, CALL_TIME = 0.01, 0.04, 0.3, 1.2, 0.6, 60.0
+"""Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; work on one
+element at a time; a function of SciPy. Measured with vectors of 32 bytes at 3.5 GHz.
+"""
+_ORDINARY = """
 absolute add bitwise_and bitwise_count bitwise_or bitwise_xor complex conjugate convert deg2rad equal exponent greater
 greater_equal heaviside imag invert isfinite isinf isnan left_shift less less_equal logical_and logical_not logical_or
 logical_xor maximum minimum multiply negative not_equal positive rad2deg real right_shift select sign signbit spacing
@@ -41,10 +42,10 @@ square subtract nan_safe_multiply
 _SLOW = """
 ceil copysign divide floor floor_divide fmax fmin ldexp nextafter reciprocal remainder rint sqrt trunc
 """
-PLAIN, SLOW = frozenset(_PLAIN.split()), frozenset(_SLOW.split())
+ORDINARY, SLOW = frozenset(_ORDINARY.split()), frozenset(_SLOW.split())
 
 LEAST_WORK = 25_000.0
-"""Nanoseconds that a nest must take about for its chunks to be worth their start."""
+"""The nanoseconds from which on a nest's chunks are worth their start."""
 CHUNK_WORK = 12_000.0
 """Nanoseconds of work in a chunk, unless there would be too many."""
 MOST_CHUNKS = 64
@@ -59,7 +60,7 @@ CACHE_LINES = 128
 
 
 def work(stage: kernels.NestStage, domain: kernels.Shape) -> float:
-    """The nanoseconds, about, that the code of a stage takes over a domain."""
+    """The approximate nanoseconds of the code of a stage over a domain."""
     return sum(map(_time, stage.code)) * math.prod(domain)
 
 
@@ -75,8 +76,8 @@ def _time(instruction: Instruction) -> float:
         if op.startswith(CALLED):
             return CALL_TIME
         scale = dtype.itemsize / 8 * (4 if dtype.kind == "c" else 1)
-        return scale * (PLAIN_TIME if op in PLAIN else SLOW_TIME if op in SLOW else EXPENSIVE_TIME)
-    return PLAIN_TIME
+        return scale * (ORDINARY_TIME if op in ORDINARY else SLOW_TIME if op in SLOW else EXPENSIVE_TIME)
+    return ORDINARY_TIME
 
 
 def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, last: int) -> list[list[int]]:
@@ -116,7 +117,7 @@ def length_of(nest: kernels.LoopNest, group: Sequence[int]) -> int:
 
 
 def chunk_loops(items: Iterable[Item]) -> None:
-    """Note in all nests and products how they are cut into chunks, with memory for what the chunks need."""
+    """Note the chunks in all nests and products, with memory for each chunk."""
     users: dict[int, int] = {}
     nests = []
     for item in all_items(items):
@@ -133,7 +134,7 @@ def chunk_loops(items: Iterable[Item]) -> None:
 
 
 def chunkings_of(nest: kernels.LoopNest, shared: set[int]) -> Iterator[Chunking]:
-    """How the loops of a nest are cut; `shared` is memory (by id) that other items use as well."""
+    """The chunks of the loops of a nest; `shared` is memory (by id) that other items use as well."""
     if 0 in nest.domain or any([isinstance(instruction, kernels.StoreAt) for instruction in nest.code]):
         return
     rows = nest.domain[: nest.outer or 0]
@@ -184,14 +185,14 @@ def _best(
 
 
 class Needs(Record):
-    """The memory that chunks must not share: scratch, and what they accumulate."""
+    """The memory that chunks must not share: scratch, and accumulators."""
 
     scratch: list[Buffer]
     accumulates: list[Accumulate]
 
 
 def _affordable(needs: Needs, total: float) -> int:
-    """The number of chunks whose accumulators take no more than an eighth of the work."""
+    """The number of chunks whose accumulators take at most an eighth of the work."""
     time = sum([PER_BYTE * 3 * accumulate.ref.buffer.bytes for accumulate in needs.accumulates])
     return int(total / 8 / time) if time else MOST_CHUNKS
 
@@ -216,8 +217,7 @@ def chunk_stride(buffer: Buffer) -> int:
 
 
 def _row_scratch(nest: kernels.LoopNest, shared: set[int]) -> list[Buffer] | None:
-    """The scratch of a row, where rows along the innermost loop over rows may be interleaved. Each accumulation still
-    goes through the rows in their order."""
+    """The scratch of a row, if rows along the innermost loop over rows may be interleaved."""
     groups = row_groups(nest)
     if (
         not groups
@@ -239,7 +239,7 @@ def _needs(
     stage: kernels.NestStage | None,
     shared: set[int],
 ) -> Needs | None:
-    """The memory that every chunk of a loop needs for itself; None where one would touch what another writes."""
+    """The private memory of every chunk of a loop; None if one would touch another's writes."""
     by_storage: dict[int, list[ChunkAccess]] = {}
     for instruction in [instruction for each in stages for instruction in each.code]:
         if isinstance(instruction, (Load, LoadAt, kernels.Store, Accumulate)):
@@ -272,7 +272,7 @@ def _stride(ref: kernels.StridedRef, axis: int) -> int:
 
 
 def _are_independent(nest: kernels.LoopNest, accesses: Sequence[ChunkAccess], group: Sequence[int]) -> bool:
-    """Whether no element that is written at one index of a loop is touched at another."""
+    """Whether no element written at one index of a loop is touched at another."""
     refs = [nest.padded(access.ref) for access in accesses]
     for write, written in zip(accesses, refs, strict=True):
         if isinstance(write, (Load, LoadAt)):

@@ -1,7 +1,7 @@
-"""The dry run of a native program: errors are found before the program overwrites its donated inputs.
+"""The dry run of a native program: it reports errors before the program overwrites its donated inputs.
 
 A dry run leaves most writes out: it computes only whether an index is out of range or an output has a NaN. The same
-walk removes code whose results nothing needs.
+walk removes dead code.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from func.backends.loops.traversal import bodies_of, buffers_of, operands_of, wr
 def with_dry_run(
     items: Sequence[Item], start: int, flag: kernels.StridedRef | None, outputs: set[int], inputs: set[int]
 ) -> list[Item] | None:
-    """The items with a dry run of those from `start` on, at the end of which the program stops if there is an error; as
-    they are if there can be none. `outputs` and `inputs` are the buffers (by id) that will share memory. None where a
-    dry run is not possible."""
+    """The items with a dry run of those from `start` on, after which the program stops on an error; unchanged if there
+    can be none. `outputs` and `inputs` are the buffers (by id) that will share memory. None if a dry run is impossible.
+    """
     before, after = list(items[:start]), list(items[start:])
     if not after or (flag is None and not any(map(can_fail, items))):
         return [*before, *after]
@@ -51,7 +51,7 @@ def can_fail(item: Item) -> bool:
 
 
 def without_dead_nests(items: Sequence[Item], flag: kernels.StridedRef | None) -> list[Item]:
-    """The items without the code of nests whose results nothing uses."""
+    """The items without the code of nests with unused results."""
     needed = set() if flag is None else {id(flag.buffer.storage)}
     live: list[Item] = []
     for item in reversed(items):
@@ -68,7 +68,8 @@ def without_dead_nests(items: Sequence[Item], flag: kernels.StridedRef | None) -
 
 def needed_part(nest: kernels.LoopNest, needed: set[int], dry: bool) -> kernels.LoopNest | None:
     """The part of a nest that writes to memory in `needed` (by id) or reads at dynamic indices; None if there is none.
-    What it reads is added to `needed`. In a dry run, other accesses at dynamic indices become tests of the range."""
+    Adds its reads to `needed`. In a dry run, other accesses at dynamic indices become tests of the range.
+    """
     while True:
         before = len(needed)
         live, tests = _mark(nest, needed, dry)
@@ -107,7 +108,7 @@ def _code(stage: kernels.NestStage, live: set[int], tests: dict[int, Instruction
 
 
 def _range_test(access: LoadAt | kernels.StoreAt) -> Instruction:
-    """A load that notes an index out of range, and whose result nothing reads."""
+    """A load that notes an index out of range, with an unused result."""
     ref = kernels.StridedRef(access.ref.buffer, access.ref.offset, tuple([0] * len(access.ref.strides)))
     return LoadAt(kernels.Register(access.ref.buffer.dtype), ref, access.indices)
 

@@ -1,7 +1,7 @@
-"""Equal stacks: what a loop writes step by step is kept once.
+"""Equal stacks: numbers that a loop stores step by step are stored once.
 
-A loop that is differentiated keeps numbers of its steps for the loop back. Several of them may be one number, or an
-element of an input that the loop has read. Here scratch memory that holds what other memory holds is not read any more.
+A differentiated loop stores numbers of its steps for the backward loop. Several of them may be one number, or an
+element of an input of the loop. This pass reads only one of equal memories.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def _merge(
 
 
 def _is_written(view: Buffer, users: dict[Buffer, list[tuple[Item, Buffer]]], storage: Buffer) -> bool:
-    """Whether a body writes through a slice; items other than nests are taken to write."""
+    """Whether a body writes through a slice; counts items other than nests as writes."""
     uses = _uses(view, users, storage)
     return any([use is None or isinstance(use, kernels.WRITES) for use in uses])
 
 
 def _uses(view: Buffer, users: dict[Buffer, list[tuple[Item, Buffer]]], storage: Buffer) -> list[kernels.Access | None]:
-    """The instructions that go through a slice; None for what is no instruction."""
+    """The instructions that go through a slice; None for items other than instructions."""
     uses: list[kernels.Access | None] = []
 
     def visit(items: list[Item]) -> None:
@@ -108,16 +108,15 @@ def _uses(view: Buffer, users: dict[Buffer, list[tuple[Item, Buffer]]], storage:
 def _redirect(
     storage: Buffer, view: Buffer, source: Buffer, place: int, users: dict[Buffer, list[tuple[Item, Buffer]]]
 ) -> None:
-    """Let readers of a stack of numbers read the memory that these came from: number j of the stack is that of step
-    (j - start) / step."""
-    readers = [buffer for _, buffer in users[storage] if buffer is not view]
-    for buffer in readers:
+    """Let reads of a stack of numbers go to the source of these numbers."""
+    reading = [buffer for _, buffer in users[storage] if buffer is not view]
+    for buffer in reading:
         uses = _uses(buffer, users, storage)
         if not all(
             [isinstance(use, kernels.Load) and use.ref.offset == 0 and not any(use.ref.strides) for use in uses]
         ):
             return
-    for buffer in readers:
+    for buffer in reading:
         ahead = (buffer.start - view.start) * view.step  # steps are 1 or -1
         buffer.start = source.start + place + ahead * source.step
         buffer.step = buffer.step * view.step * source.step

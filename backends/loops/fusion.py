@@ -1,7 +1,7 @@
 """Fusion: array operations in program order become loop nests with as few passes over memory as the data flow allows.
 
-An operation goes into the first nest with its domain that runs late enough (`schedule.py`). What is used only inside
-its nest never reaches memory; what another nest needs is computed again there, or stored (`value_storage.py`).
+An operation goes into the first nest with its domain that runs late enough (`schedule.py`). A value used only inside
+its nest never reaches memory; one for another nest is recomputed there, or stored (`value_storage.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import broadcast_shape
 from func.backends.loops import kernels
 from func.backends.loops.kernels import Accumulate, Apply, Buffer, DType, DynamicIndex, Instruction, LoadAt, Operand
 from func.backends.loops.schedule import Schedule
 from func.backends.loops.value_storage import ValueStorage
 from func.backends.loops.values import ArrayValue, Axis, Root, domain_of, reshaped_strides, uniform, whole
-from func.backends.support.arrays import broadcast_shape
 
 BasicIndex: TypeAlias = Sequence[tuple[int, int, int] | int | None]
 """An entry for every axis, (start, step, length) or a position; None makes a new axis."""
@@ -44,7 +44,7 @@ class Fuser:
         return ArrayValue(shape, x.dtype, x.root, tuple(index))
 
     def late(self, x: ArrayValue) -> ArrayValue:
-        """The same array in memory, which nothing before the last item so far is to read."""
+        """The same array in memory, which nothing before the last item so far may read."""
         if x.root is None:
             return x
         ref = self.storage.stored(x.root)
@@ -82,7 +82,7 @@ class Fuser:
         return ArrayValue(tuple(shape), x.dtype, x.root, tuple(index), x.number)
 
     def reshape(self, x: ArrayValue, shape: kernels.Shape) -> ArrayValue:
-        """The same elements in row-major order; copied where no view has them so."""
+        """The same elements in row-major order; copied if no view has them so."""
         if x.root is None:
             return uniform(x.number, x.dtype, shape)
         if x.shape == shape:

@@ -15,7 +15,7 @@ Lifetimes: TypeAlias = dict[Buffer, tuple[int, int]]
 
 
 def write_in_place(items: Sequence[Item]) -> None:
-    """Give results of nests the memory of operands that die there, if every element is written where it is read."""
+    """Give results of nests the memory of operands that die there, if reads and writes are at one index."""
     lifetimes = _lifetimes(items)
     for number, nest in enumerate(items):
         if not isinstance(nest, LoopNest):
@@ -31,7 +31,7 @@ def write_in_place(items: Sequence[Item]) -> None:
 
 
 def _lifetimes(items: Sequence[Item]) -> Lifetimes:
-    """Those of large scratch buffers that are used as a whole."""
+    """The large scratch buffers with uses as a whole only."""
     lifetimes: Lifetimes = {}
     sliced: set[Buffer] = set()
     for number, item in enumerate(items):
@@ -46,7 +46,7 @@ def _lifetimes(items: Sequence[Item]) -> Lifetimes:
 def _pairs(
     nest: LoopNest, uses: dict[Buffer, list[BufferUse]], number: int, lifetimes: Lifetimes
 ) -> Iterator[tuple[Buffer, Buffer]]:
-    """(result, operand) of a nest where the result can have the operand's memory."""
+    """(result, operand) of a nest if the result can have the operand's memory."""
     filled = {buffer for buffer, _ in nest.fills}
     for result, writes in uses.items():
         if result in filled or result not in lifetimes or lifetimes[result][0] != number or len(writes) > 1:
@@ -64,7 +64,7 @@ def _pairs(
 
 
 def _is_before(read: BufferUse, write: BufferUse, written: StridedRef) -> bool:
-    """Whether an element is read at the index at which it is written, and before that."""
+    """Whether the code reads an element at the index of its write, and before that."""
     load = read.instruction
     if not isinstance(load, Load) or (read.stage, read.place) > (write.stage, write.place):
         return False

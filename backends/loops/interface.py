@@ -1,4 +1,4 @@
-"""What a native program takes and gives: all that a call needs to know of compiled code."""
+"""The interface of a native program: everything that a call needs from compiled code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from func.backends.records import Record, field
 
 Shape: TypeAlias = tuple[int, ...]
 
-FOUND_NAN, FOUND_ERROR = 1, 2
+HAS_NAN, HAS_ERROR = 1, 2
 """The bits of the status that a program returns."""
 
 
@@ -36,5 +36,4 @@ class Interface(Record):
     outputs: list[ArraySpec]
     arena: int = 0
     aliased: dict[int, AliasedOutput] = field(default_factory=dict)
-    """Outputs, by their numbers, that are written into the memory of inputs. `outputs` does not have them, and numbers
-    the others without them."""
+    """Outputs, by their numbers, in the memory of inputs. `outputs` lacks them, and numbers the others without them."""

@@ -1,7 +1,7 @@
-"""Kernel descriptions: loop nests with a scalar body, what runs between them, and the memory that they work on.
+"""Kernel descriptions: loop nests with a scalar body, the items between them, and their memory.
 
-This is plain data that printers take: LLVM IR today, CUDA C next. Nothing here knows of primitives, programs or
-tracers. A `NativeProgram` is a list of items that run one after the other. Most items are loop nests.
+This is plain data for printers of LLVM IR, C and CUDA. It does not depend on primitives, programs or tracers. A
+`NativeProgram` is a list of items that run one after the other. Most items are loop nests.
 
 - A **loop nest** has a domain, the lengths of its loops. The leading `outer` dimensions are its *rows*: they enclose
   all of its stages.
@@ -24,8 +24,8 @@ So the softmax of the rows of x (64 × 10), without the shift, is one nest of do
         out0[10*i + j] = r4
 
 Rules of primitives do not write nests: they call the array operations of a `Fuser`, whose arrays (`values.py`) are
-views of *roots*. A root is what an operation has computed over a domain: a register somewhere in a stage of a nest,
-elements in memory, or both.
+views of *roots*. A root is the result of an operation over a domain: a register in a stage of a nest, elements in
+memory, or both.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ CALLED = "scipy.special."
 
 class Buffer(Record):
     """Memory for `size` elements. kind: "input", "output" and "constant" are numbered by `place`; "arena" memory is
-    scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop, over `ring` places of it
-    again and again where that is not 0 but a power of two."""
+    scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop, cyclically over `ring`
+    places if that is not 0 but a power of two.
+    """
 
     size: int
     dtype: DType
@@ -103,8 +104,7 @@ Operand: TypeAlias = Register | Literal
 
 
 class DynamicIndex(Record):
-    """A position along an axis of `length` elements, `stride` apart, that is known when the code runs. Negative ones
-    count from the end; one out of range is an error."""
+    """A dynamic position along an axis of `length` elements, `stride` apart."""
 
     value: Operand
     length: int
@@ -197,8 +197,9 @@ class NestStage(Record):
 
 
 class Chunking(Record):
-    """How a loop of a nest is cut into chunks that may run at the same time: the loop whose last dimension is `axis`,
-    of one stage (for one row after the other) or of the rows of all stages."""
+    """The chunks of a loop of a nest, which may run at the same time. The last dimension of the loop is `axis`; it
+    belongs to one stage (for one row after the other) or to the rows of all stages.
+    """
 
     axis: int
     chunks: int
@@ -206,12 +207,13 @@ class Chunking(Record):
     private: list[tuple[Buffer, Buffer | None]] = field(default_factory=list)
     """Scratch that every chunk needs for itself; with memory for all chunks where it is large."""
     accumulators: list[tuple[Accumulate, Buffer]] = field(default_factory=list)
-    """What every chunk accumulates for itself, and memory for all chunks."""
+    """The accumulators of every chunk, and memory for all chunks."""
 
 
 class LoopNest(Record):
-    """Loops over `domain`. `outer` is the number of dimensions that enclose the stages; None while all may become
-    inner ones."""
+    """Loops over `domain`. `outer` is the number of dimensions that enclose the stages; None while all may become inner
+    ones.
+    """
 
     domain: Shape
     outer: int | None = None
@@ -220,8 +222,9 @@ class LoopNest(Record):
     """Buffers that are filled with a number before the loops begin."""
     chunkings: list[Chunking] = field(default_factory=list)
     row_scratch: list[Buffer] | None = None
-    """Scratch that each row needs for itself where the stages of several rows are interleaved: the first stage of eight
-    rows, then the second one of these rows. None where they must not be."""
+    """Private scratch of each row if the stages of several rows are interleaved: the first stage of eight rows, then
+    the second one of these rows. None if they must not be.
+    """
 
     @property
     def code(self) -> list[Instruction]:
@@ -261,7 +264,7 @@ class Copy(Record):
 
 
 class FlagCheck(Record):
-    """Where the boolean at `flag` is true, the program reports an error when it has run to its end."""
+    """If the boolean at `flag` is true, the program reports an error at its end."""
 
     flag: StridedRef
 
@@ -284,7 +287,8 @@ class LibraryCall(Record):
 
 class CountedLoop(Record):
     """The items of `body`, `length` times; `slices` move with the steps. Those of `ahead` come before them in a step,
-    and may run at the same time as `body` in the step before: see `pipelining.py`."""
+    and may run concurrently with `body` in the step before: see `pipelining.py`.
+    """
 
     length: int
     reverse: bool
@@ -326,10 +330,9 @@ class NativeProgram(Record):
     fast: bool = False
     """Whether arithmetic of floats may be fused and reordered."""
     aliased: dict[int, AliasedOutput] = field(default_factory=dict)
-    """Outputs, by their numbers, that are written into the memory of inputs. `outputs` does not have them, and numbers
-    the others without them."""
+    """Outputs, by their numbers, in the memory of inputs. `outputs` lacks them, and numbers the others without them."""
 
     @property
     def interface(self) -> Interface:
-        """What calls need to know."""
+        """The interface for calls."""
         return Interface(self.inputs, self.constants, self.outputs, self.arena, self.aliased)

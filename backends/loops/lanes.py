@@ -1,10 +1,10 @@
-"""Lanes: terms of straight-line code that are alike become one loop.
+"""Lanes: similar terms of straight-line code become one loop.
 
 The columns of a Jacobian are the same operations on other numbers. Written one after the other they are long, and a
-processor spends its time on fetching them. Here results that lie a constant distance apart are packed from their ends
-to their beginnings: where all lanes have the same operation, it is one of a loop over the lanes, which compilers turn
-into vectors; where they have the same term, it is computed once, before the loop; where they differ, as at the seeds,
-their terms are gathered in scratch memory. The number of lanes is rounded up to one that vectors fill.
+processor spends its time on fetching them. This pass packs results at a constant distance, from their ends to their
+beginnings. If all lanes have the same operation, it becomes one of a loop over the lanes, which compilers turn into
+vectors. If they have the same term, it is computed once, before the loop. If they differ, as at the seeds, their terms
+are gathered in scratch memory. The number of lanes is rounded up to one that fills vectors.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Parts = Callable[[ScalarTerm], tuple[ScalarTerm, ...]]
 
 FEWEST, MOST = 3, 32
-"""The numbers of lanes that are looked for."""
+"""The numbers of lanes to try."""
 VECTOR = 4
-"""Numbers of a vector, for the estimate of what a loop over lanes takes."""
+"""Numbers of a vector, for the cost estimate of a loop over lanes."""
 PACKED = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "negative", "square", "sqrt", "absolute", "maximum", "minimum"),
@@ -37,7 +37,7 @@ PACKED = frozenset(
 )
 """Operations of processors' vectors. A function of the C library would keep a loop from becoming vectors."""
 GAIN = 0.7
-"""The largest share of the operations that may be left."""
+"""The largest share of the operations that may remain."""
 
 
 class Pack(Record):
@@ -63,8 +63,7 @@ class Packing(Record):
 
 
 def find_lanes(stores: Sequence[ResultStore], parts: Parts, is_literal: Callable[[ScalarTerm], bool]) -> Packing | None:
-    """The best way to pack results, None where packing does not gain. `parts` are the arguments of terms that are
-    computed here."""
+    """The best packing of results, None if packing does not gain. `parts` are the arguments of computed terms."""
     by_buffer: dict[Buffer, dict[int, ScalarTerm]] = {}
     for buffer, index, term in stores:
         by_buffer.setdefault(buffer, {})[index] = term
@@ -86,7 +85,7 @@ def find_lanes(stores: Sequence[ResultStore], parts: Parts, is_literal: Callable
 
 
 def in_order_of_use(terms: Iterable[ScalarTerm], parts: Parts) -> list[ScalarTerm]:
-    """All terms that some are made of, each after its arguments."""
+    """All terms that some depend on, each after its arguments."""
     order: list[ScalarTerm] = []
     seen: set[ScalarTerm] = set()
     stack = [(term, False) for term in terms]
@@ -104,7 +103,7 @@ def in_order_of_use(terms: Iterable[ScalarTerm], parts: Parts) -> list[ScalarTer
 def _best_way(
     buffer: Buffer, elements: dict[int, ScalarTerm], lanes: int, order: Sequence[ScalarTerm], parts: Parts
 ) -> list[RootTuple]:
-    """The results of all lanes, lane after lane or next to each other in memory: what has more operations in common."""
+    """The results of all lanes, lane after lane or adjacent in memory: the order with more common operations."""
     count = buffer.size // lanes
     ways = [(1, count)] if count == 1 else [(1, count), (lanes, 1)]
     best: tuple[int, list[RootTuple]] = (0, [])
@@ -143,8 +142,7 @@ def _packed(
 def _pack(
     tuples: Sequence[RootTuple], others: Sequence[ScalarTerm], order: Sequence[ScalarTerm], parts: Parts
 ) -> dict[tuple[ScalarTerm, ...], Pack]:
-    """The packs of tuples and of all that they are made of, each after its arguments. A term that several lanes need,
-    or `others`, is not computed in the loop."""
+    """The packs of tuples and of all their terms, each after its arguments."""
     users: dict[ScalarTerm, int] = {}
     for _, terms in tuples:
         for lane, term in enumerate(terms):
@@ -176,7 +174,7 @@ def _pack(
 
 
 def _operands(terms: tuple[ScalarTerm, ...], parts: Parts) -> list[tuple[ScalarTerm, ...]]:
-    """The operands of all lanes, where these have the same operation."""
+    """The operands of all lanes, if these have the same operation."""
     first = terms[0]
     args = parts(first)
     if not args or first.op not in PACKED:
@@ -193,12 +191,12 @@ def _operands(terms: tuple[ScalarTerm, ...], parts: Parts) -> list[tuple[ScalarT
 
 
 def _match(args: Sequence[ScalarTerm], others: Sequence[ScalarTerm]) -> int:
-    """How well operands fit those of the first lane."""
+    """The fit of operands to those of the first lane."""
     return sum([4 if x is y else x.op == y.op for x, y in zip(args, others, strict=True)])
 
 
 def _cost(packing: Packing, parts: Parts, is_literal: Callable[[ScalarTerm], bool]) -> float:
-    """The operations that are left; a vector of them counts as one."""
+    """The remaining operations; a vector of them counts as one."""
     scalars = [term for _, _, term in packing.rest]
     moves = vectors = 0
     for pack in packing.packs:

@@ -11,8 +11,8 @@ MOST_TRIES = 200
 
 
 def may_alias(domain: Shape, x: StridedRef, y: StridedRef, group: Sequence[int]) -> bool:
-    """Whether two references to one buffer, with a stride for every dimension of a domain, may be the same element at
-    indices that differ along some dimension of `group`.
+    """Whether two references to one buffer may be the same element at indices that differ along a dimension of `group`.
+    They have a stride for every dimension of a domain.
 
     >>> import numpy as np
     >>> from func.backends.loops.kernels import Buffer

@@ -1,4 +1,4 @@
-"""Stages without dead instructions, and with functions that share most of their work computed together."""
+"""Stages without dead instructions, with joint computation of functions that share most of their work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from func.backends.loops.traversal import bodies_of, operands_of
 
 
 def eliminate_dead_code(items: list[Item]) -> None:
-    """Take dead instructions out, and nests that have none left. A load at dynamic indices stays, since an index may be
-    out of range."""
+    """Remove dead instructions, and nests without any left. A load at dynamic indices stays, since an index may be out
+    of range.
+    """
     for item in items:
         if isinstance(item, LoopNest):
             _eliminate(item)
@@ -33,19 +34,19 @@ def _eliminate(nest: LoopNest) -> None:
         nest.domain, nest.outer = (), None
 
 
-BESIDE = {"tanh": ("sech_squared", "tanh_beside_sech_squared")}
-"""For an operation another one, and the operation that it is beside that."""
+COMPUTED_WITH = {"tanh": ("sech_squared", "tanh_with_sech_squared")}
+"""For an operation another one, and the operation that computes both."""
 
 
 def share_parts(items: Iterable[Item]) -> None:
-    """Let operations share what they have in common."""
+    """Let operations share their common work."""
     for item in items:
         for body in bodies_of(item):
             share_parts(body)
         for stage in item.stages if isinstance(item, LoopNest) else ():
             applied = {(step.op, id(step.args[0])) for step in stage.code if isinstance(step, Apply)}
             for place, step in enumerate(stage.code):
-                if isinstance(step, Apply) and step.op in BESIDE and step.out.dtype.kind != "c":
-                    other, together = BESIDE[step.op]
+                if isinstance(step, Apply) and step.op in COMPUTED_WITH and step.out.dtype.kind != "c":
+                    other, together = COMPUTED_WITH[step.op]
                     if (other, id(step.args[0])) in applied:
                         stage.code[place] = Apply(step.out, together, step.args)

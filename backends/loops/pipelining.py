@@ -1,15 +1,15 @@
 """Pipelined loops: the part of a step that does not need the carry runs one step ahead, on another thread.
 
-The backward pass of a scan in blocks computes the steps of a block again, and pulls back through them. The first needs
-only what the block began with, so the block after it may be computed while this one is pulled back:
+The backward pass of a scan in blocks recomputes the steps of a block, and then runs their pullbacks. The former needs
+only the start of the block, so the next block may be computed during the pullbacks of this one:
 
     thread 1:             pull back block 9   pull back block 8   ...   pull back block 0
     thread 2:   block 9   block 8             block 7             ...
 
-What is ahead writes to two places of memory in turn. Nothing is computed in another order, so that the results are the
-same to the last bit, and one thread runs both parts one after the other. What one part passes to the other moves from
-the cache of one core to that of another, which takes longer than to compute a few elementwise operations: a cost model
-decides which loops are worth it.
+The part ahead writes to two places of memory in turn. The order of computations stays, so the results are the same to
+the last bit, and one thread runs both parts one after the other. The data between the parts moves from the cache of one
+core to that of another, which takes longer than a few elementwise operations: a cost model decides which loops are
+worth it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from func.backends.records import Record
 
 LEAST_WORK = CHUNK_WORK
 """Nanoseconds, about, that both parts of a step must take to be worth another thread."""
-PER_PRODUCT, PER_BYTE, PER_MOVED_BYTE = 0.06, 0.02, 0.1
+PER_PRODUCT, PER_BYTE, PER_SHARED_BYTE = 0.06, 0.02, 0.1
 """Nanoseconds of a multiplication of a product, of a byte that is copied, and of one that goes to another core."""
 PLACES = 2
 
 
 class PartCost(Record):
-    """Nanoseconds, about: all, and those of loops that are not cut into chunks for several threads."""
+    """Approximate nanoseconds: of all loops, and of those without chunks for several threads."""
 
     time: float = 0.0
     alone: float = 0.0
@@ -55,8 +55,9 @@ class PartCost(Record):
 
 
 def pipeline_loops(items: Iterable[Item]) -> None:
-    """Let loops whose steps have a part ahead of the rest run it one step ahead where that is worth it and possible;
-    elsewhere it becomes the beginning of the body."""
+    """Let loops whose steps have a part ahead run it one step ahead if that is worth it and possible; otherwise it
+    becomes the beginning of the body.
+    """
     for item in items:
         if isinstance(item, CountedLoop) and item.ahead:
             shared = _shared(item)
@@ -73,12 +74,12 @@ def _is_worth(loop: CountedLoop, shared: Sequence[Buffer]) -> bool:
     ahead, body = cost(loop.ahead), cost(loop.body)
     if loop.length < PLACES or min(ahead.time, body.time) < LEAST_WORK:
         return False
-    moved = PER_MOVED_BYTE * sum([buffer.bytes for buffer in shared])
-    return max(ahead.time, body.time) + moved < ahead.alone + body.alone
+    transfer = PER_SHARED_BYTE * sum([buffer.bytes for buffer in shared])
+    return max(ahead.time, body.time) + transfer < ahead.alone + body.alone
 
 
 def cost(items: Sequence[Item]) -> PartCost:
-    """What items take, about. Loops of unknown length count as one step."""
+    """The approximate cost of items. Loops of unknown length count as one step."""
     total = PartCost()
     for item in items:
         total += _cost(item)
@@ -104,7 +105,7 @@ def _cost(item: Item) -> PartCost:
 
 
 def _shared(loop: CountedLoop) -> list[Buffer] | None:
-    """The memory that the part ahead writes and the body uses; None where the two may not run at the same time."""
+    """The memory that the part ahead writes and the body uses; None if the two must not run at the same time."""
     ahead, body = list(_everything(loop.ahead)), list(_everything(loop.body))
     if any([isinstance(item, LibraryCall) for item in (*ahead, *body)]):
         return None
@@ -114,8 +115,8 @@ def _shared(loop: CountedLoop) -> list[Buffer] | None:
     read = {buffer.storage for item in loop.ahead for buffer in buffers_of(item)}.difference(shared)
     if any([buffer.storage in read for item in body for buffer in _written(item)]):
         return None
-    moving = {view.storage for view in loop.slices}
-    return None if any([buffer.kind != "arena" or buffer in moving for buffer in ends]) else shared
+    sliced = {view.storage for view in loop.slices}
+    return None if any([buffer.kind != "arena" or buffer in sliced for buffer in ends]) else shared
 
 
 def _everything(items: Iterable[Item]) -> Iterable[Item]:

@@ -1,4 +1,4 @@
-"""How products of matrices are cut into chunks that may run at the same time.
+"""Chunks of matrix products, which may run at the same time.
 
 As for loops, the chunks follow from the product alone, so that the results do not depend on the number of threads.
 """
@@ -25,7 +25,7 @@ LOSS = 0.045
 
 
 class CopyPrices(NamedTuple):
-    """What BLAS takes to copy an element of an operand into the order that its inner loop reads, in multiplications.
+    """The prices of BLAS's copies of operands into the order of its inner loop, in multiplications per element.
 
     Every chunk copies its rows of x and its columns of y. Chunks of rows copy all of y again, chunks of columns all of
     x. The product itself multiplies each element of y once for every row, and each of x once for every column.
@@ -76,7 +76,7 @@ def grid_of(dot: Dot) -> tuple[int, int, int]:
 
 
 def loss_of(dot: Dot, by_rows: int, by_columns: int) -> float:
-    """The share of a product's time that BLAS takes to copy operands again for chunks of rows and of columns."""
+    """The share of a product's time for BLAS's repeated copies of operands in chunks of rows and of columns."""
     rows, summed, columns = dot.sizes
     if by_rows == by_columns == 1 or 0 in dot.sizes:
         return 0.0
@@ -90,8 +90,9 @@ def loss_of(dot: Dot, by_rows: int, by_columns: int) -> float:
 
 
 def is_turned(rows: int, columns: int, out: Sequence[int], x: Sequence[int], y: Sequence[int]) -> bool:
-    """Whether the transposed product is computed, by the strides of the matrices: where that makes its results
-    contiguous along rows."""
+    """Whether the code computes the transposed product, by the strides of the matrices: it does if that makes its
+    results contiguous along rows.
+    """
     if rows == 1 or columns == 1:
         return rows != 1
     return out[0] == 1 and (out[1] != 1 or (x[0] == 1 and y[1] != 1))
@@ -103,5 +104,5 @@ def step_of(length: int, chunks: int) -> int:
 
 
 def is_cut(dot: Dot) -> bool:
-    """Whether a product is cut at all."""
+    """Whether a product has chunks."""
     return dot.grid != (1, 1, 1)

@@ -1,7 +1,7 @@
-"""Rematerialization: a value that another nest or stage needs is computed again where that is cheaper than memory.
+"""Rematerialization: recomputes a value for another nest or stage if that is cheaper than memory.
 
-Between stages of one nest, a value is computed again if that takes few cheap instructions. Between nests, it is
-computed from what lies in memory anyway, if that reads about as many bytes as storing and loading the value would move.
+Between stages of one nest, it recomputes a value if that takes few cheap instructions. Between nests, it does so from
+values in memory, if that reads about as many bytes as storing and loading the value would move.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ CHEAP = frozenset(_CHEAP.split())
 MOST_REPEATED = 6
 """Instructions that are repeated for one value."""
 WORTH = 1.25
-"""Bytes that may be read for each byte which is neither stored nor read back."""
+"""The bytes to read for each byte that is neither stored nor read back."""
 
 
 class Source(Record):
-    """A register that a recipe reads, and where its value lies by the loops of the register's nest. The value of a row
-    that is not in memory yet has its root in place of a reference."""
+    """A register that a recipe reads, and the layout of its value by the loops of the register's nest."""
 
     register: Register
     place: StridedRef | Root
 
 
 class Recipe(Record):
-    """How a value is computed: from what, and by which operations, in their order."""
+    """The recipe of a value: its sources, and the operations, in order."""
 
     sources: list[Source]
     steps: list[Apply]
 
 
 def recipe_of(root: Root, schedule: Schedule) -> Recipe | None:
-    """How the value of a register is computed in a few cheap steps from memory that has not changed since; None where
-    there is no such way."""
+    """The recipe of a register's value in a few cheap steps from memory that has not changed since; None if there is
+    none.
+    """
     recipe = Recipe([], [])
     seen: set[int] = set()
 
@@ -79,7 +79,7 @@ def recipe_of(root: Root, schedule: Schedule) -> Recipe | None:
 
 
 def cost_of(register: Operand, stage: int, schedule: Schedule, budget: int) -> int:
-    """The number of instructions that compute a register of a stage again; more than the budget if it is expensive."""
+    """The number of instructions that recompute a register of a stage; above the budget if it is expensive."""
     if isinstance(register, Literal):
         return 0
     emitted = schedule.emitted[id(register)]

@@ -1,13 +1,11 @@
 """Scalar expansion: nests over a few elements become straight-line code on numbers.
 
 A program of many small arrays (a robot's joints, a model of a few equations) spends its time in loops of three steps
-and in memory between them. Here its small nests run symbolically: memory maps places to terms, and a term that was
-computed before is not computed again. What is left is one nest without loops for each run of small items, which
-computes the terms that later items and outputs read. Items that cannot be expanded (library calls, loops, large nests)
-stay where they are; terms that are needed on both sides of one are kept in scratch memory.
-
-`finite` says that all numbers are finite and that the sign of a zero is of no interest: then products with a zero that
-is part of the program are zero, as in CasADi.
+and in memory between them. This pass runs its small nests symbolically: memory maps places to terms, and each term is
+computed once. The result is one nest without loops for each run of small items, which computes the terms for later
+items and outputs. Items that cannot be expanded (library calls, loops, large nests) stay; terms needed on both sides of
+one go through scratch memory. `finite` asserts that all numbers are finite and the sign of a zero does not matter: then
+products with a zero of the program are zero, as in CasADi.
 """
 
 from __future__ import annotations
@@ -37,8 +35,9 @@ LARGEST_NEST, LARGEST_PRODUCT, LARGEST_PROGRAM = 2048, 16384, 600_000
 SHORT_NEST, SHORT_PROGRAM = 160, 4096
 """Elements of the largest domain, and operations of the largest program, that gain without structure."""
 MOST_RESULTS, MOST_OPERATIONS = 512, 24_000
-"""Elements of the outputs, and operations, of the largest straight-line code: compilers of C take some ten seconds for
-it, and minutes for ten times as much."""
+"""The most elements of the outputs, and operations, of straight-line code: compilers of C take some ten seconds for it,
+and minutes for ten times as much.
+"""
 FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negative": np.negative}
 """Operations on numbers of the program that are carried out at once."""
 COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and", "equal", "not_equal"})
@@ -59,11 +58,11 @@ class ScalarTerm:
         self.group = -1
         """The run of items that computes it."""
         self.expiry = math.inf
-        """The last run in which an element of memory can be read."""
+        """The last run in which an element of memory is readable."""
 
     @property
     def commutes(self) -> bool:
-        """Whether the order of its arguments says nothing."""
+        """Whether the operation is commutative."""
         return self.op in COMMUTES
 
 
@@ -81,10 +80,10 @@ def is_expandable(program: kernels.NativeProgram) -> bool:
 
 
 def expand_scalars(program: kernels.NativeProgram, finite: bool = False) -> bool:
-    """Expand the small nests of a program; whether it gains. Memory has to be assigned anew afterwards.
+    """Expand the small nests of a program; whether it gains. Memory needs a new assignment afterwards.
 
-    Straight-line code gains where loops are short, or where most operations of the loops are known beforehand or equal
-    to others: then it has few of them.
+    Straight-line code gains for short loops, or if most operations of the loops are known beforehand or equal to
+    others.
     """
     outside = set() if program.flag is None else {program.flag.buffer.storage}
     expansion = Expansion(program, finite, program.items, outside)
@@ -93,7 +92,7 @@ def expand_scalars(program: kernels.NativeProgram, finite: bool = False) -> bool
 
 
 def expand_bodies(program: kernels.NativeProgram, finite: bool = False) -> None:
-    """Expand the small nests in bodies of loops and in branches, where that gains."""
+    """Expand the small nests in bodies of loops and in branches, if that gains."""
     _expand_bodies_of(program, program.items, finite)
     merge_equal_slices(program)
 
@@ -169,7 +168,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.stores: list[tuple[Buffer, int, ScalarTerm]] = []
-        self.kept: list[ScalarTerm] = []
+        self.scratch_terms: list[ScalarTerm] = []
         """ScalarTerms that it computes for later runs."""
 
 
@@ -184,7 +183,7 @@ class Expansion:
         """Memory that others read when the items have run."""
         self.overlapping = _overlapping(source)
         self.known_before: set[Buffer] = set()
-        """Memory whose elements are read before they are written; in a body, those of the step before."""
+        """Memory with reads before writes; in a body, the reads see the step before."""
         self.used_by_items: set[Buffer] = set()
         """Memory of the items that stay."""
         self.gains = False
@@ -214,7 +213,7 @@ class Expansion:
         return self.term(("literal", dtype, number.tobytes()), "literal", dtype, (), number)
 
     def element(self, buffer: Buffer, index: int) -> ScalarTerm:
-        """What memory has at a place now."""
+        """The present value of memory at a place."""
         known = self.memory.setdefault(buffer, {}).get(index)
         if known is None:
             if buffer.kind == "constant":
@@ -229,7 +228,7 @@ class Expansion:
         return known
 
     def apply(self, op: str, args: Sequence[ScalarTerm], out: DType) -> ScalarTerm:
-        """An operation, or what it comes to."""
+        """An operation, or its simplified result."""
         simple = self._simplified(op, args, out)
         if simple is not None:
             return simple
@@ -239,8 +238,7 @@ class Expansion:
         return self.term((op, out, *[x.number for x in ordered]), op, out, ordered)
 
     def without_sign(self, x: ScalarTerm) -> ScalarTerm:
-        """A term that is no negation, which operations would pass on to their results: those on alike numbers stay
-        alike, whatever their signs."""
+        """A term that is not a negation."""
         if x.op != "negative" or not self.finite:
             return x
         zero = self.literal(0, x.dtype)
@@ -341,7 +339,7 @@ class Expansion:
         return _is_small(item) and not any([buffer.storage in self.overlapping for buffer in own_buffers(item)])
 
     def fail_where(self, condition: ScalarTerm) -> None:
-        """Note an error where a condition holds."""
+        """Note an error under a condition."""
         if condition.op != "literal" or condition.place:
             self.failures[condition] = None
 
@@ -377,7 +375,7 @@ class Expansion:
         self.items += [item, self.groups[-1]]
 
     def _flush(self, buffer: Buffer) -> None:
-        """Let the current run write what memory must have."""
+        """Let the current run write the necessary memory."""
         known = self.memory.get(buffer, {})
         for index in self.dirty.pop(buffer, {}):
             term = known[index]
@@ -473,7 +471,7 @@ class Expansion:
         return items
 
     def _is_needed(self, buffer: Buffer) -> bool:
-        """Whether memory is read when the items have run."""
+        """Whether anything reads memory after the items have run."""
         storage = buffer.storage
         return (
             buffer in self.known_before
@@ -483,7 +481,7 @@ class Expansion:
         )
 
     def _marked(self) -> int:
-        """How many operations the results need; each is told the first run that needs it."""
+        """The number of operations of the results; notes the first run that needs each."""
         for buffer in list(self.dirty):
             if self._is_needed(buffer):
                 self._flush(buffer)
@@ -505,7 +503,7 @@ class Expansion:
         return items
 
     def _mark(self, term: ScalarTerm, group: int) -> int:
-        """Note the first run that needs a term and all that it is made of: so many operations."""
+        """Note the first run that needs a term and its parts: counts the operations."""
         stack = [term]
         count = 0
         while stack:
@@ -518,7 +516,7 @@ class Expansion:
 
     def _keep(self) -> None:
         """Find the terms that a later run needs: they go through scratch memory."""
-        kept: set[ScalarTerm] = set()
+        scratch_terms: set[ScalarTerm] = set()
         for number, group in enumerate(self.groups):
             stack = [term for _, _, term in group.stores]
             seen: set[ScalarTerm] = set()
@@ -528,29 +526,30 @@ class Expansion:
                     continue
                 seen.add(this)
                 if this.group < number:
-                    if this not in kept:
-                        kept.add(this)
-                        self.groups[this.group].kept.append(this)
+                    if this not in scratch_terms:
+                        scratch_terms.add(this)
+                        self.groups[this.group].scratch_terms.append(this)
                 else:
                     stack.extend(this.args)
         self.places: dict[ScalarTerm, tuple[Buffer, int]] = {}
         by_dtype: dict[DType, list[ScalarTerm]] = {}
-        for term in sorted(kept, key=lambda term: term.number):
+        for term in sorted(scratch_terms, key=lambda term: term.number):
             by_dtype.setdefault(term.dtype, []).append(term)
         for dtype, terms in by_dtype.items():
             buffer = Buffer(len(terms), dtype)
             self.places.update({term: (buffer, index) for index, term in enumerate(terms)})
 
     def _parts(self, term: ScalarTerm, number: int) -> tuple[ScalarTerm, ...]:
-        """The terms that a run computes for a term of its own."""
+        """The terms that a run computes for one of its terms."""
         is_here = not _is_everywhere(term) and term.group >= number
         return term.args if is_here else ()
 
     def _in_order(
         self, stores: list[tuple[Buffer, int, ScalarTerm]], number: int
     ) -> list[tuple[Buffer, int, ScalarTerm]]:
-        """The results of a run, each time the one that needs the fewest new terms next: what it shares with those
-        before is used again soon, while it is in registers of the processor."""
+        """The results of a run, each time the one with the fewest new terms next: it reuses terms shared with the
+        earlier ones soon, from registers of the processor.
+        """
         needed: dict[ScalarTerm, int] = {}
         for place, (_, _, term) in enumerate(stores):
             needed[term] = needed.get(term, 0) | 1 << place
@@ -588,9 +587,9 @@ class Expansion:
         return result
 
     def _written(self, number: int) -> list[kernels.LoopNest]:
-        """The nests of a run: straight-line code, and a loop where parts of it are alike."""
+        """The nests of a run: straight-line code, and a loop over similar parts of it."""
         group = self.groups[number]
-        stores = [*[(*self.places[term], term) for term in group.kept], *group.stores]
+        stores = [*[(*self.places[term], term) for term in group.scratch_terms], *group.stores]
         if not stores:
             return []
 
@@ -619,9 +618,9 @@ class Expansion:
                 if this.op == "literal":
                     registers[this] = Literal(this.place, this.dtype)
                     continue
-                is_kept = not _is_everywhere(this) and this.group < number
-                if is_kept or this.op == "element":
-                    buffer, index = self.places[this] if is_kept else this.place
+                is_in_scratch = not _is_everywhere(this) and this.group < number
+                if is_in_scratch or this.op == "element":
+                    buffer, index = self.places[this] if is_in_scratch else this.place
                     out = Register(this.dtype)
                     (loads if buffer.kind != "input" else code).append(kernels.Load(out, StridedRef(buffer, index, ())))
                     registers[this] = out
@@ -655,7 +654,7 @@ def _bits(number: int) -> list[int]:
 
 
 def _overlapping(items: list[kernels.Item]) -> set[Buffer]:
-    """Memory that items know under several names and write: what is written under one is read under another."""
+    """Memory that items know under several names and write: a write under one is read under another."""
     names: dict[Buffer, set[Buffer]] = {}
     for item in items:
         for buffer in buffers_of(item):

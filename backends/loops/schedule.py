@@ -1,4 +1,4 @@
-"""The schedule of a body: its items in the order they run, and the nest and the stage that an operation goes to."""
+"""The schedule of a body: its items in order, and the nest and the stage of an operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from func.backends.loops.values import ArrayValue, Root, domain_of, whole
 from func.backends.records import Record
 
 MOST_CODE = 600
-"""Instructions beyond which a nest takes no more: compilers are not linear."""
+"""The most instructions of a nest: compilers are not linear."""
 
 
 class Emitted(Record):
@@ -63,8 +63,9 @@ class Schedule:
         rows: bool = True,
     ) -> int:
         """The first nest after an item that runs over a shape and in which all arguments are available; a new one at
-        the end if there is none. `outer`: preferably one with that number of row dimensions; `rows`: it may be one
-        whose rows have the shape; `new`: no nest that takes anything else."""
+        the end if there is none. `outer`: preferably one with that number of row dimensions; `rows`: also one whose
+        rows have the shape; `new`: only a new nest.
+        """
         domain, _ = domain_of(shape)
         start = after + 1
         for x in args:
@@ -99,8 +100,9 @@ class Schedule:
         return all([x.root is None or x.root.nest != number or self.is_at_hand(x, shape) for x in args])
 
     def is_at_hand(self, x: ArrayValue, shape: Shape) -> bool:
-        """Whether the register of a value is its element at an index of `shape`: each of its axes is one of the
-        domain's leading ones, in order and whole."""
+        """Whether the register of a value is its element at an index of `shape`: its axes are whole leading axes of the
+        domain, in order.
+        """
         assert x.root is not None
         if x.root.register is None:
             return False

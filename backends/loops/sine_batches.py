@@ -1,9 +1,9 @@
 """Sines and cosines of straight-line code in batches, for exported code.
 
-A compiler makes vectors of a loop of sines, and calls a library for each where one stands alone. Code whose arguments
-do not depend on other sines becomes three parts: one stores the arguments, a routine takes all sines and cosines, and
-the code itself loads them. In a loop over steps, the first part is a loop, too: it runs those carried values that the
-arguments need, on copies, for all steps ahead.
+A compiler vectorizes a loop of sines, but calls a library for each single one. Code with arguments independent of other
+sines becomes three parts: one stores the arguments, a routine takes all sines and cosines, and the code itself loads
+them. In a loop over steps, the first part is a loop, too: it runs the carried values for the arguments, on copies, for
+all steps ahead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Batch:
         self.slices: set[int] = set() if loop is None else {id(view) for view in loop.slices}
 
     def parts(self) -> list[Item] | None:
-        """The three parts, and copies of what is carried; None where there is no batch."""
+        """The three parts, and copies of the carry; None without a batch."""
         if self.nest.domain != () or self.nest.fills or len(self.nest.stages) != 1:
             return None
         if not all([isinstance(instruction, (Load, Apply, kernels.Store)) for instruction in self.code]):
@@ -68,28 +68,29 @@ class _Batch:
             if isinstance(instruction, Apply) and instruction.op in SINES and instruction.out.dtype == DOUBLE:
                 (x,) = instruction.args
                 if isinstance(x, kernels.Register) and id(x) not in arguments:
-                    found = self._needed(x)
-                    if found is not None:
+                    instructions = self._needed(x)
+                    if instructions is not None:
                         arguments[id(x)] = x
-                        needed |= found
+                        needed |= instructions
         if len(arguments) * self.length < LANES:
             return None
         ahead = sorted(needed.values(), key=lambda instruction: places[id(instruction)])
         return self._split(arguments, ahead)
 
     def _needed(self, x: kernels.Register) -> dict[int, Instruction] | None:
-        """The instructions that compute a value in all steps; None where another sine is among them, or memory that may
-        have changed."""
-        found: dict[int, Instruction] = {}
+        """The instructions that compute a value in all steps; None if another sine is among them, or memory that may
+        have changed.
+        """
+        needed_instructions: dict[int, Instruction] = {}
         waiting: list[kernels.Operand] = [x]
         while waiting:
             value = waiting.pop()
             if isinstance(value, Literal):
                 continue
             maker = self.makers[id(value)]
-            if id(maker) in found:
+            if id(maker) in needed_instructions:
                 continue
-            found[id(maker)] = maker
+            needed_instructions[id(maker)] = maker
             if isinstance(maker, Apply):
                 if maker.op in SINES:
                     return None
@@ -105,9 +106,9 @@ class _Batch:
                 if not is_carried:
                     return None
                 if store.ref.offset == maker.ref.offset:
-                    found[id(store)] = store
+                    needed_instructions[id(store)] = store
                     waiting.append(store.value)
-        return found
+        return needed_instructions
 
     def _stores_to(self, ref: kernels.StridedRef) -> list[kernels.Store]:
         return [store for store in self.stores if store.ref.buffer.storage is ref.buffer.storage]

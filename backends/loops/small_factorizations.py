@@ -1,7 +1,7 @@
 """Small factorizations as straight-line code: Cholesky factors, triangular solves, solves with definite matrices.
 
-These need no exchange of rows, so that their operations are known beforehand: every element is a term of the elements
-before. Equal factors of several solves are computed once. LU factors choose pivots while they run; they stay calls, but
+These need no exchange of rows, so their operations are known beforehand: every element is a term of the elements
+before. Equal factors of several solves are computed once. LU factors choose pivots at run time: they stay calls, but
 solves with one matrix share its factors, and those for one or two right-hand sides are straight-line code.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_OPERATIONS = 10, 1500
 """The largest matrix, and operations of the largest call, that are expanded."""
 FEW = 2
-"""Right-hand sides that are solved for in straight-line code where LU factors are known; more are a call."""
+"""The most right-hand sides for a solve in straight-line code with known LU factors; more are a call."""
 BOOL = np.dtype(bool)
 
 
@@ -44,7 +44,7 @@ def routine_operations(item: LibraryCall) -> int:
 
 
 def expand_routine(expansion: Expansion, item: LibraryCall) -> None:
-    """Compute what a call computes, matrix by matrix."""
+    """Compute the results of a call, matrix by matrix."""
     params = dict(item.params)
     for at in itertools.product(*map(range, params.pop("batch"))):
         EXPANDED[item.routine](expansion, item, at, params)
@@ -81,8 +81,8 @@ def _divided(expansion: Expansion, x: ScalarTerm, y: ScalarTerm) -> ScalarTerm:
     """x / y; of finite numbers by the reciprocal of y, which several quotients share."""
     if not expansion.finite:
         return expansion.apply("divide", [x, y], x.dtype)
-    one = expansion.literal(1, x.dtype)
-    return expansion.apply("multiply", [x, expansion.apply("divide", [one, y], x.dtype)], x.dtype)
+    unit = expansion.literal(1, x.dtype)
+    return expansion.apply("multiply", [x, expansion.apply("divide", [unit, y], x.dtype)], x.dtype)
 
 
 def _cholesky(expansion: Expansion, item: LibraryCall, at: tuple[int, ...], params: dict[str, object]) -> None:
@@ -162,7 +162,7 @@ EXPANDED: dict[str, Callable[[Expansion, LibraryCall, tuple[int, ...], dict[str,
 
 
 def share_factors(expansion: Expansion, item: LibraryCall) -> bool:
-    """Take a solve with one matrix as factors and a solve with them, where another solve may have the factors."""
+    """Split a solve with one matrix into factors and a solve with them, if another solve may have the factors."""
     params = item.params
     n = params.get("n", 0)
     if item.routine != "solve" or params["batch"] != () or n > MOST_ROWS:
@@ -204,7 +204,7 @@ def _solve_with_factors(
     k: int,
     is_turned: bool,
 ) -> None:
-    """A X = B by P A = L U, or Aᵀ X = B, as straight-line code beside a call that exchanges rows."""
+    """A X = B by P A = L U, or Aᵀ X = B, as straight-line code after a call that exchanges rows."""
     out, lu, exchanges = refs
 
     def exchange() -> None:

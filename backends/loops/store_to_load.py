@@ -1,4 +1,4 @@
-"""Store-to-load forwarding: a nest that loads what an earlier nest stores computes the value again instead."""
+"""Store-to-load forwarding: a nest recomputes a value that an earlier nest stores, instead of loading it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from func.backends.records import Record
 
 
 class Stored(Record):
-    """What a nest, the item with this number, stores, and the code that computes it."""
+    """The stores of a nest, the item with this number, and the code that computes their values."""
 
     item: int
     domain: Shape
@@ -37,8 +37,9 @@ Known: TypeAlias = dict[int, Stored | None]
 
 
 def forward_stores(items: Sequence[Item], outputs: set[int]) -> list[Item]:
-    """The items without loads of buffers in `outputs` (by id) where a nest over the same indices stores the value and
-    its code can run again."""
+    """The items without loads of buffers in `outputs` (by id) if a nest over the same indices stores the value and its
+    code can run again.
+    """
     known: Known = {}
     last_writes: dict[int, int] = {}
     forwarded: list[Item] = []
@@ -93,7 +94,7 @@ def _learn(number: int, nest: LoopNest, outputs: set[int], known: Known, last_wr
 
 
 def _slice(stage: NestStage, store: Store) -> list[Instruction] | None:
-    """The code of a stage that computes a stored value; None where the value depends on other stages."""
+    """The code of a stage that computes a stored value; None if the value depends on other stages."""
     makers = {id(step.out): step for step in stage.code if isinstance(step, (Load, Apply, Position))}
     pending = [store.value]
     needed: set[int] = set()

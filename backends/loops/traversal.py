@@ -90,8 +90,7 @@ def written_by(nest: kernels.LoopNest) -> Iterator[Buffer]:
 
 
 class BufferUse(NamedTuple):
-    """Where memory is used: the number of the item; in a nest, the stage, the place in its code and the instruction.
-    The fill of a nest has no instruction."""
+    """A use of memory: the number of the item; in a nest, the stage, the place in its code and the instruction."""
 
     item: int
     stage: int = -1

@@ -1,7 +1,7 @@
-"""Where the values of a body are: in memory, and as operands of a stage.
+"""The storage of the values of a body: in memory, and as operands of a stage.
 
-An operation that needs a register of another nest or stage computes it again if that is cheaper than memory
-(`rematerialization.py`); else the register is stored where it is set, and loaded.
+An operation that needs a register of another nest or stage recomputes it if that is cheaper than memory
+(`rematerialization.py`); otherwise it stores the register where it is set, and loads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EVERY_ROW = 1 << 62
 
 
 class Copies(Record):
-    """What later stages of a nest have of the registers of earlier ones."""
+    """The copies of earlier stages' registers in later stages of a nest."""
 
     registers: dict[tuple[int, int], Operand] = field(default_factory=dict)
     """By register (by id) and stage."""
@@ -48,7 +48,7 @@ class ValueStorage:
         offset: int = 0,
         ready: int = -1,
     ) -> ArrayValue:
-        """An array in memory, which may be read after the item `ready`."""
+        """An array in memory, readable after the item `ready`."""
         strides = kernels.row_major(shape) if strides is None else strides
         axes = [axis for axis, length in enumerate(shape) if length != 1]
         ref = kernels.StridedRef(buffer, offset, tuple([strides[axis] for axis in axes]))
@@ -61,7 +61,7 @@ class ValueStorage:
         return self.located(buffer, shape, ready=item)
 
     def ref(self, x: ArrayValue) -> kernels.StridedRef:
-        """Where an array lies, with a stride for every axis; an array in a register is stored."""
+        """The memory of an array, with a stride for every axis; stores an array in a register."""
         if x.root is None:
             return self.ref(self.copied(x))
         ref = self.stored(x.root)
@@ -74,7 +74,7 @@ class ValueStorage:
         return kernels.StridedRef(ref.buffer, offset, tuple(strides))
 
     def stored(self, root: Root) -> kernels.StridedRef:
-        """Where a root lies; one in a register is stored in the stage that sets it."""
+        """The memory of a root; stores one in a register in the stage that sets it."""
         if root.ref is None:
             assert root.register is not None
             ref = root.ref = kernels.StridedRef(
@@ -100,7 +100,7 @@ class ValueStorage:
     def write(self, target: ArrayValue, x: ArrayValue, is_apart: bool = False) -> int:
         """Write x over a view of memory; the number of the nest that does it.
 
-        `is_apart`: nothing else reads or writes this memory, so that the nest may be one that writes beside it.
+        `is_apart`: nothing else reads or writes this memory, so the nest may also write to adjacent memory.
         """
         ref = self.ref(target)
         shape = target.shape
@@ -115,7 +115,7 @@ class ValueStorage:
         return nest
 
     def last_change(self, x: ArrayValue, ref: kernels.StridedRef) -> int:
-        """The last item that changes the memory of an array, which lies at `ref`."""
+        """The last item that changes the memory of an array at `ref`."""
         last_write = self.schedule.last_writes.get(id(ref.buffer.storage), -1)
         return last_write if x.root is None else max(x.root.ready, last_write)
 
@@ -135,7 +135,7 @@ class ValueStorage:
         return self._load(nest, stage, self._by_loops(x, nest, stage, shape))
 
     def _by_loops(self, x: ArrayValue, nest: int, stage: int, shape: Shape) -> kernels.StridedRef:
-        """Where x lies by the loops of a stage, at an index of `shape`."""
+        """The memory of x by the loops of a stage, at an index of `shape`."""
         ref, loops = self.ref(x), self.schedule.nest(nest)
         lead = len(shape) - len(x.shape)
         strides = [0] * len(shape)
@@ -156,7 +156,7 @@ class ValueStorage:
         return register
 
     def _rematerialize(self, nest: int, stage: int, x: ArrayValue, shape: Shape) -> Operand | None:
-        """A value of another nest that is in no memory, computed again; None where that reads more than keeping it."""
+        """A value of another nest without memory, recomputed; None if that reads more than storing it."""
         root = x.root
         assert root is not None
         key = (id(root.register), nest, stage, shape, x.shape, x.index)
@@ -192,7 +192,7 @@ class ValueStorage:
         return out
 
     def _from_earlier_stage(self, nest: int, stage: int, root: Root) -> Operand:
-        """A register of an earlier inner stage, for this one: computed again if that is cheap, else kept in memory."""
+        """A register of an earlier inner stage, for this one: recomputed if that is cheap, else stored in memory."""
         register = root.register
         assert register is not None
         copies = self._copies.setdefault(nest, Copies())
@@ -216,7 +216,7 @@ class ValueStorage:
         return loaded
 
     def _repeat(self, nest: int, stage: int, register: Operand, copies: Copies) -> Operand:
-        """A register of an earlier inner stage, computed again in this one."""
+        """A register of an earlier inner stage, recomputed in this one."""
         if isinstance(register, Literal):
             return register
         copy = copies.registers.get((id(register), stage))

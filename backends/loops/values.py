@@ -11,8 +11,9 @@ from func.backends.records import Record
 
 
 class Root(Record):
-    """What an operation has computed over a domain (a shape without axes of length one), and where it is: in a register
-    of a stage of a nest, in memory at `ref`, or both."""
+    """The result of an operation over a domain (a shape without axes of length one): in a register of a stage of a
+    nest, in memory at `ref`, or both.
+    """
 
     domain: Shape
     dtype: DType
@@ -20,18 +21,19 @@ class Root(Record):
     nest: int = -1
     stage: int = -1
     is_row: bool = False
-    """Whether the register belongs to the rows: a reduction of `stage` sets it, or a stage that is not inner."""
+    """Whether the register belongs to the rows: by a reduction of `stage`, or in a stage that is not inner."""
     ref: StridedRef | None = None
     ready: int = -1
-    """The item after which `ref` may be read."""
+    """The item after which reads of `ref` are valid."""
 
 
 Axis: TypeAlias = tuple[int, int, int | None]
 
 
 class ArrayValue(Record):
-    """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`,
-    at start where dim is None. A uniform array has a number and no root."""
+    """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`, at
+    start if dim is None. A uniform array has a number and no root.
+    """
 
     shape: Shape
     dtype: DType

@@ -1,6 +1,6 @@
 """Factors of matrices, solves and determinants.
 
-Inner loops run over rows or columns, through `take` and `inner`, so that compilers make vector code of them. Large
+Inner loops run over rows or columns, through `axpy` and `dot`, so that compilers make vector code of them. Large
 matrices go to LAPACK and CBLAS where the code is compiled with them.
 """
 
@@ -21,8 +21,8 @@ BLOCK, LARGE_BLOCK, TILE, LANES, ROWS, WIDTH = 32, 96, 8, 8, 6, 8
 
 
 @external
-def minus_product(m: int, k: int, n: int, out: Matrix, x: Matrix, y: Matrix) -> None:
-    """out - x y in place of out, whose rows lie in memory."""
+def gemm_minus_rows(m: int, k: int, n: int, out: Matrix, x: Matrix, y: Matrix) -> None:
+    """out - x y in place of out, which is row-major."""
     out[:m, :n] -= x[:m, :k] @ y[:k, :n]
 
 
@@ -45,35 +45,35 @@ def trsm(n: int, k: int, a: Matrix, lower: bool, unit: bool, b: Matrix) -> None:
 
 
 @apart
-def take(n: int, factor: Number, x: Vector, y: Vector) -> None:
+def axpy(n: int, factor: Number, x: Vector, y: Vector) -> None:
     """y - factor x in place of y."""
     if is_dense(x) and is_dense(y):
-        dense_take(n, factor, x, y)
+        dense_axpy(n, factor, x, y)
         return
     for i in range(n):
         y[i] = fma(-factor, x[i], y[i])
 
 
 @apart
-def dense_take(n: int, factor: Number, x: Numbers, y: Numbers) -> None:
-    """The same, where the numbers lie next to each other."""
+def dense_axpy(n: int, factor: Number, x: Numbers, y: Numbers) -> None:
+    """The same for contiguous numbers."""
     for i in range(n):
         y[i] = fma(-factor, x[i], y[i])
 
 
-def inner(n: int, x: Vector, conjugate: bool, y: Vector) -> Number:
+def dot(n: int, x: Vector, conjugate: bool, y: Vector) -> Number:
     """The sum of the products of two vectors, the first one's elements conjugated or not."""
     total: Number = 0
     first = 0
     if n >= LANES and is_dense(x) and is_dense(y) and not conjugate:
         first = n - n % LANES
-        total = dense_inner(first, x, y)
+        total = dense_dot(first, x, y)
     for i in range(first, n):
         total += (conj(x[i]) if conjugate else x[i]) * y[i]
     return total
 
 
-def dense_inner(n: int, x: Numbers, y: Numbers) -> Number:
+def dense_dot(n: int, x: Numbers, y: Numbers) -> Number:
     """The dot product of numbers that are contiguous; their count is a multiple of the lanes."""
     sums: Numbers = zeros(LANES)
     for i in range(0, n, LANES):
@@ -84,7 +84,7 @@ def dense_inner(n: int, x: Numbers, y: Numbers) -> Number:
 
 def norm(n: int, x: Vector) -> Real:
     """The Euclidean norm of a vector, also where its square is too large or too small for a number."""
-    plain = real_part(inner(n, x, IS_COMPLEX, x))
+    plain = real_part(dot(n, x, IS_COMPLEX, x))
     if (LEAST < plain < MOST) or plain != plain:
         return sqrt(plain)
     largest: Real = 0
@@ -100,15 +100,15 @@ def norm(n: int, x: Vector) -> Real:
     return largest * sqrt(total)
 
 
-def minus(m: int, k: int, n: int, out: Matrix, x: Matrix, y: Matrix) -> None:
-    """out - x y in place of out, whichever way its rows lie in memory."""
+def gemm_minus(m: int, k: int, n: int, out: Matrix, x: Matrix, y: Matrix) -> None:
+    """out - x y in place of out, row-major or column-major."""
     if is_rows(out):
-        minus_product(m, k, n, out, x, y)
+        gemm_minus_rows(m, k, n, out, x, y)
     else:
-        minus_product(n, k, m, out.T, y.T, x.T)
+        gemm_minus_rows(n, k, m, out.T, y.T, x.T)
 
 
-def lu_panel(m: int, n: int, a: Matrix, pivots: Int32s) -> bool:
+def getf2(m: int, n: int, a: Matrix, pivots: Int32s) -> bool:
     """The factors of a few columns in place of them."""
     singular = False
     for k in range(m if m < n else n):
@@ -135,10 +135,10 @@ def lu_panel(m: int, n: int, a: Matrix, pivots: Int32s) -> bool:
             row: Numbers = a[k, k + 1 :]
             for i in range(k + 1, m):
                 other: Numbers = a[i, k + 1 :]
-                take(n - k - 1, a[i, k], row, other)
+                axpy(n - k - 1, a[i, k], row, other)
         else:
             for j in range(k + 1, n):
-                take(m - k - 1, a[k, j], a[k + 1 :, k], a[k + 1 :, j])
+                axpy(m - k - 1, a[k, j], a[k + 1 :, k], a[k + 1 :, j])
     return singular
 
 
@@ -154,7 +154,7 @@ def lu(m: int, n: int, a: Matrix, pivots: Int32s) -> bool:
             for k in range(0, both, BLOCK):
                 width = both - k if both - k < BLOCK else BLOCK
                 after = k + width
-                singular = lu_panel(m - k, width, a[k:, k:], pivots[k:]) or singular
+                singular = getf2(m - k, width, a[k:, k:], pivots[k:]) or singular
                 for i in range(k, after):
                     pivot = k + pivots[i]
                     pivots[i] = pivot
@@ -162,14 +162,15 @@ def lu(m: int, n: int, a: Matrix, pivots: Int32s) -> bool:
                         exchange(k, a[i], a[pivot])
                         exchange(n - after, a[i, after:], a[pivot, after:])
                 triangular(width, n - after, a[k:, k:], True, True, False, a[k:, after:])
-                minus(m - after, width, n - after, a[after:, after:], a[after:, k:], a[k:, after:])
+                gemm_minus(m - after, width, n - after, a[after:, after:], a[after:, k:], a[k:, after:])
             return singular
-    return lu_panel(m, n, a, pivots)
+    return getf2(m, n, a, pivots)
 
 
 def lu_of(wide: Fixed, n: int, a: Matrix, lu: Matrix, pivots: Int32s) -> bool:
     """The factors P A = L U of a small matrix, and the exchanges of rows from 0; true where U has a zero on its
-    diagonal. Rows are vectors, which are taken as a whole."""
+    diagonal. Rows are whole vectors.
+    """
     rows: Rows = zeros(wide, wide)
     top: Numbers = zeros(wide)
     singular = False
@@ -196,8 +197,8 @@ def lu_of(wide: Fixed, n: int, a: Matrix, lu: Matrix, pivots: Int32s) -> bool:
                 factor = rows[i, k] / on if is_tiny else rows[i, k] * inverse
                 for c in range(wide):
                     rest = fma(-factor, top[c], rows[i, c])
-                    kept = factor if c == k else rows[i, c]
-                    rows[i, c] = rest if c > k else kept
+                    value = factor if c == k else rows[i, c]
+                    rows[i, c] = rest if c > k else value
     for i in range(n):
         for j in range(n):
             lu[i, j] = rows[i, j]
@@ -224,7 +225,7 @@ def triangular(n: int, k: int, a: Matrix, lower: bool, unit: bool, conjugate: bo
                 rest = n - start - width
                 first, after = (start if lower else rest), (start + width if lower else 0)
                 triangular(width, k, a[first:, first:], lower, unit, False, b[first:])
-                minus(rest, width, k, b[after:], a[after:, first:], b[first:])
+                gemm_minus(rest, width, k, b[after:], a[after:, first:], b[first:])
             return
     by_rows = k > 1 and is_rows(b)
     for c in range(1 if by_rows else k):
@@ -235,16 +236,16 @@ def triangular(n: int, k: int, a: Matrix, lower: bool, unit: bool, conjugate: bo
                 row: Numbers = b[i]
                 for j in range(first, i if lower else n):
                     known: Numbers = b[j]
-                    take(k, conj(a[i, j]) if conjugate else a[i, j], known, row)
+                    axpy(k, conj(a[i, j]) if conjugate else a[i, j], known, row)
             elif not is_columns(a) or conjugate:
-                b[i, c] -= inner(i if lower else n - 1 - i, a[i, first:], conjugate, b[first:, c])
+                b[i, c] -= dot(i if lower else n - 1 - i, a[i, first:], conjugate, b[first:, c])
             if not unit:
                 on = conj(a[i, i]) if conjugate else a[i, i]
                 for j in range(c, k if by_rows else c + 1):
                     b[i, j] /= on
             if not by_rows and is_columns(a) and not conjugate:
                 column: Numbers = a[after:, i]
-                take(n - 1 - i if lower else i, b[i, c], column, b[after:, c])
+                axpy(n - 1 - i if lower else i, b[i, c], column, b[after:, c])
 
 
 def lu_solve(n: int, k: int, lu: Matrix, pivots: Int32s, transposed: bool, conjugate: bool, b: Matrix) -> None:
@@ -277,8 +278,9 @@ def inverse(n: int, a: Rows, out: Rows, matrix: Rows, pivots: Int32s) -> bool:
 
 
 def cholesky_tile(i: int, count: int, j: int, a: Rows, tile: Rows) -> None:
-    """Of up to 6 rows of the upper Cholesky factor, from row i on, the 8 columns from j on as they are before the rows
-    are taken from each other; `a` has the rows above."""
+    """The 8 columns from j on of up to 6 rows of the upper Cholesky factor, from row i on, before the mutual
+    subtraction of the rows; `a` has the rows above.
+    """
     s0: Numbers = zeros(WIDTH)
     s1: Numbers = zeros(WIDTH)
     s2: Numbers = zeros(WIDTH)
@@ -321,7 +323,7 @@ def cholesky_rows(rows: int, n: int, a: Rows) -> bool:
             for j in range(k + 1, n):
                 a[k, j] /= root
             for i in range(k + 1, n):
-                take(n - i, conj(a[k, i]), a[k, i:], a[i, i:])
+                axpy(n - i, conj(a[k, i]), a[k, i:], a[i, i:])
         return False
     for i in range(0, rows, ROWS):
         count, start = (rows - i if rows - i < ROWS else ROWS), (i if i + WIDTH <= n else n - WIDTH)
@@ -380,7 +382,7 @@ def cholesky(n: int, a: Rows, lower: bool) -> bool:
                 break
             for i in range(start + width, n, LARGE_BLOCK):
                 above = a[start:, i:]
-                minus(n - i if n - i < LARGE_BLOCK else LARGE_BLOCK, width, n - i, a[i:, i:], above.T, above)
+                gemm_minus(n - i if n - i < LARGE_BLOCK else LARGE_BLOCK, width, n - i, a[i:, i:], above.T, above)
     for top in range(0, n, TILE):
         end = top + TILE if top + TILE < n else n
         for j in range(end):
@@ -400,14 +402,14 @@ def cholesky_inverse(n: int, a: Rows) -> bool:
         for k in range(i):  # rows above are inverted; a[i, k] is not needed after its own turn
             factor = a[i, k]
             a[i, k] = 0
-            take(k + 1, factor, a[k], a[i])
+            axpy(k + 1, factor, a[k], a[i])
         for k in range(i):
             a[i, k] *= on
         a[i, i] = on
     for k in range(n):  # its product with its adjoint: rows above take part of row k in
         corner = conj(a[k, k])
         for i in range(k):
-            take(i + 1, -conj(a[k, i]), a[k], a[i])
+            axpy(i + 1, -conj(a[k, i]), a[k], a[i])
         for j in range(k + 1):
             a[k, j] *= corner
     for i in range(n):
@@ -432,7 +434,7 @@ def reflector(n: int, x: Numbers, tau: Numbers) -> Real:
     return beta
 
 
-def inner_of_four(n: int, v: Numbers, conjugate: bool, x: Rows, sums: Numbers) -> None:
+def dots_of_four(n: int, v: Numbers, conjugate: bool, x: Rows, sums: Numbers) -> None:
     """The sums of the products of v, or of its conjugate, with four rows."""
     s0: Numbers = zeros(64 // SIZE)
     s1: Numbers = zeros(64 // SIZE)
@@ -464,8 +466,8 @@ def inner_of_four(n: int, v: Numbers, conjugate: bool, x: Rows, sums: Numbers) -
 
 
 @apart
-def take_from_four(n: int, factors: Numbers, v: Numbers, x0: Numbers, x1: Numbers, x2: Numbers, x3: Numbers) -> None:
-    """Of four rows x, x - factor v in place of them, for a factor each."""
+def axpy_of_four(n: int, factors: Numbers, v: Numbers, x0: Numbers, x1: Numbers, x2: Numbers, x3: Numbers) -> None:
+    """x - factor v in place of four rows x, with a factor for each."""
     f0, f1, f2, f3 = -factors[0], -factors[1], -factors[2], -factors[3]
     for i in range(n):
         x0[i] = fma(f0, v[i], x0[i])
@@ -475,16 +477,16 @@ def take_from_four(n: int, factors: Numbers, v: Numbers, x0: Numbers, x1: Number
 
 
 def reflect(count: int, n: int, tau: Number, v: Numbers, x: Rows) -> None:
-    """Of some rows x, x - tau (v* x) v in place of them."""
+    """x - tau (v* x) v in place of some rows x."""
     whole = count - count % 4
     for i in range(0, whole, 4):
         parts: Numbers = zeros(4)
-        inner_of_four(n, v, IS_COMPLEX, x[i:], parts)
+        dots_of_four(n, v, IS_COMPLEX, x[i:], parts)
         for r in range(4):
             parts[r] *= tau
-        take_from_four(n, parts, v, x[i], x[i + 1], x[i + 2], x[i + 3])
+        axpy_of_four(n, parts, v, x[i], x[i + 1], x[i + 2], x[i + 3])
     for i in range(whole, count):
-        take(n, tau * inner(n, v, IS_COMPLEX, x[i]), v, x[i])
+        axpy(n, tau * dot(n, v, IS_COMPLEX, x[i]), v, x[i])
 
 
 def qr(m: int, n: int, a: Rows, tau: Numbers) -> None:
@@ -497,8 +499,9 @@ def qr(m: int, n: int, a: Rows, tau: Numbers) -> None:
 
 
 def qr_basis(m: int, count: int, columns: int, a: Rows, tau: Numbers) -> None:
-    """The first columns of Q from its reflectors, which lie in rows, in place of these, each in a row; a reflector that
-    is needed no longer makes room for its column of Q."""
+    """The first columns of Q from its reflectors, in rows, in place of these, each in a row; its column of Q replaces a
+    reflector after its last use.
+    """
     for j in range(count, columns):
         for i in range(m):
             a[j, i] = i == j

@@ -11,7 +11,7 @@ import math
 
 # fmt: off
 from func.backends.routines.dense_factors import (
-    cholesky, inner, inner_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, take, triangular,
+    cholesky, dot, dots_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, axpy, triangular,
 )
 from func.backends.routines.language import (
     EPSILON, IS_COMPLEX, LEAST, MOST, TINY, Int32s, Number, Numbers, Real, Reals, Rows, apart, conj, copysign, fma,
@@ -56,9 +56,10 @@ def rotate(n: int, c: Real, s: Real, x: Numbers, y: Numbers) -> None:
 
 
 def tridiagonal(n: int, a: Rows, d: Reals, e: Reals, tau: Numbers, work: Numbers) -> None:
-    """The diagonal d and the real numbers e beside it of T in A = Q T Q*, for a Hermitian matrix, which is overwritten:
+    """The diagonal d and the real numbers e beside it of T in A = Q T Q*, for a Hermitian matrix, which it overwrites:
     row k has the reflector 1 - tau v v* that is the factor k of Q, behind its diagonal. `work` has room for 3 n
-    numbers."""
+    numbers.
+    """
     for k in range(n - 1):
         v, block, m = a[k, k + 1 :], a[k + 1 :, k + 1 :], n - k - 1
         w, w_back, v_back = work, work[n:], work[2 * n :]
@@ -70,13 +71,13 @@ def tridiagonal(n: int, a: Rows, d: Reals, e: Reals, tau: Numbers, work: Numbers
         if factor == 0:
             continue
         for i in range(m):
-            w[i] = factor * inner(m, block[i], False, v)
-        take(m, factor * inner(m, w, IS_COMPLEX, v) / 2, v, w)
+            w[i] = factor * dot(m, block[i], False, v)
+        axpy(m, factor * dot(m, w, IS_COMPLEX, v) / 2, v, w)
         for i in range(m):
             w_back[i], v_back[i] = conj(w[i]), conj(v[i])
         for i in range(m):
-            take(m, v[i], w_back, block[i])
-            take(m, w[i], v_back, block[i])
+            axpy(m, v[i], w_back, block[i])
+            axpy(m, w[i], v_back, block[i])
     d[n - 1] = real_part(a[n - 1, n - 1])
     e[n - 1] = 0
 
@@ -116,7 +117,7 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
             shift: Real = 0
             i = m - 1
             while i >= place:
-                f, beside = s * e[i], c * e[i]
+                f, off = s * e[i], c * e[i]
                 r = hypot(f, g)
                 e[i + 1] = r
                 if r == 0:
@@ -124,10 +125,10 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
                     break
                 s, c = f / r, g / r
                 g = w[i + 1] - shift
-                turn = (w[i] - g) * s + 2 * c * beside
+                turn = (w[i] - g) * s + 2 * c * off
                 shift = s * turn
                 w[i + 1] = g + shift
-                g = c * turn - beside
+                g = c * turn - off
                 if v is not None:
                     rotate(n, c, -s, v[i], v[i + 1])
                 i -= 1
@@ -139,10 +140,10 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
         least_place = i
         for j in range(i + 1, n):
             least_place = j if w[j] < w[least_place] else least_place
-        kept = w[i]
+        swapped = w[i]
         w[i] = w[least_place] / scale
         if least_place != i:
-            w[least_place] = kept
+            w[least_place] = swapped
             if v is not None:
                 exchange(n, v[i], v[least_place])
     if v is not None:
@@ -157,8 +158,7 @@ def renew_four(
     n: int, x0: Numbers, x1: Numbers, x2: Numbers, x3: Numbers, p: Numbers, y: Numbers, q: Numbers, z: Numbers,
     t: Numbers, total: Numbers,
 ) -> None:  # fmt: skip
-    """Of four rows x, x - p y - q z in place of them; the sum of their products with t is added to `total`. The numbers
-    of the rows are next to each other."""
+    """Subtract p y + q z from four rows x, and add the sum of their products with t to `total`."""
     p0, p1, p2, p3, q0, q1, q2, q3 = -p[0], -p[1], -p[2], -p[3], -q[0], -q[1], -q[2], -q[3]
     t0, t1, t2, t3 = conj(t[0]), conj(t[1]), conj(t[2]), conj(t[3])
     for i in range(n):
@@ -213,13 +213,13 @@ def bidiagonal(
             following[j] *= conj(tau[k])
             u[j] = conj(a[k, j] - following[j])
         e[k] = reflector(count, u[behind:], tau[n + k :])
-        factor, across = tau[n + k], inner(count, following[behind:], False, u[behind:])
+        factor, across = tau[n + k], dot(count, following[behind:], False, u[behind:])
         for j in range(behind, n):
             back[j] = conj(u[j])
         for i in range(behind, m - 3, 4):
-            inner_of_four(count, u[behind:], False, a[i:, behind:], z[i:])
+            dots_of_four(count, u[behind:], False, a[i:, behind:], z[i:])
         for i in range(behind + (m - behind) // 4 * 4, m):
-            z[i] = inner(count, a[i, behind:], False, u[behind:])
+            z[i] = dot(count, a[i, behind:], False, u[behind:])
         for i in range(behind, m):
             z[i] = factor * (z[i] - v[i] * across)
         y, following = following, y
@@ -236,16 +236,16 @@ def rotation(f: Real, g: Real, turn: Reals) -> Real:
 
 def smaller(f: Real, g: Real, h: Real) -> Real:
     """The smaller singular value of a triangle (f, g; 0, h). Source: LAPACK's dlas2."""
-    first, second, beside = abs(f), abs(h), abs(g)
+    first, second, off = abs(f), abs(h), abs(g)
     low, high = (first if first < second else second), (second if first < second else first)
     if low == 0:
         return 0
-    if beside < high:
-        total, rest, square = 1 + low / high, (high - low) / high, beside / high * (beside / high)
+    if off < high:
+        total, rest, square = 1 + low / high, (high - low) / high, off / high * (off / high)
         return low * (2 / (sqrt(total * total + square) + sqrt(rest * rest + square)))
-    share = high / beside
+    share = high / off
     if share == 0:
-        return low * high / beside
+        return low * high / off
     part, gap = (1 + low / high) * share, (high - low) / high * share
     return 2 * (low * (1 / (sqrt(1 + part * part) + sqrt(1 + gap * gap)))) * share
 
@@ -272,8 +272,8 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
     while last > 0:
         first, largest = last, abs(d[last])
         while first > 0 and abs(e[first - 1]) > least:
-            one, other = abs(d[first - 1]), abs(e[first - 1])
-            largest = one if one > largest else largest
+            size, other = abs(d[first - 1]), abs(e[first - 1])
+            largest = size if size > largest else largest
             largest = other if other > largest else largest
             first -= 1
         if first > 0:
@@ -315,23 +315,23 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
         f = 0 if shift == 0 else (abs(d[start]) - shift) * (copysign(1, d[start]) + shift / d[start])
         g = e[edge]
         for k in range(count):
-            here, there, beside = start + k * step, start + k * step + step, edge + k * step
-            length = rotation(d[here] * near[0], e[beside], near) if shift == 0 else rotation(f, g, near)
+            here, there, off = start + k * step, start + k * step + step, edge + k * step
+            length = rotation(d[here] * near[0], e[off], near) if shift == 0 else rotation(f, g, near)
             if k > 0:
-                e[beside - step] = far[1] * length if shift == 0 else length
+                e[off - step] = far[1] * length if shift == 0 else length
             if shift == 0:
                 d[here] = rotation(far[0] * length, d[there] * near[1], far)
             else:
-                f = near[0] * d[here] + near[1] * e[beside]
-                e[beside] = near[0] * e[beside] - near[1] * d[here]
+                f = near[0] * d[here] + near[1] * e[off]
+                e[off] = near[0] * e[off] - near[1] * d[here]
                 g = near[1] * d[there]
                 d[there] *= near[0]
                 d[here] = rotation(f, g, far)
-                f = far[0] * e[beside] + far[1] * d[there]
-                d[there] = far[0] * d[there] - far[1] * e[beside]
+                f = far[0] * e[off] + far[1] * d[there]
+                d[there] = far[0] * d[there] - far[1] * e[off]
                 if k < count - 1:
-                    g = far[1] * e[beside + step]
-                    e[beside + step] *= far[0]
+                    g = far[1] * e[off + step]
+                    e[off + step] *= far[0]
             if left is not None and right is not None:
                 c, s = (near[0] if down else far[0]), (near[1] if down else far[1])
                 rotate(n, c, s, right[here], right[there])
@@ -349,9 +349,10 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
 def singular(
     m: int, n: int, flat: Numbers, columns: int, left: Rows | None, right: Rows | None, s: Reals, work: Numbers
 ) -> bool:
-    """The singular values, descending, in `s`, of a matrix of m >= n rows, which is overwritten. Where they are not
+    """The singular values, descending, in `s`, of a matrix of m >= n rows, which it overwrites. Where they are not
     None, the rows of `left` (`columns` of them, n or m) and `right` (n) are the left and right singular vectors. `work`
-    has room for 3 m + 7 n numbers. True where an element is not finite, or steps do not end."""
+    has room for 3 m + 7 n numbers. True where an element is not finite, or steps do not end.
+    """
     scale = scale_of(m * n, flat)
     if scale != scale:
         return True
@@ -387,9 +388,10 @@ def singular(
 def least_squares(
     m: int, n: int, k: int, a: Rows, b: Rows, u: Rows, v: Rows, s: Reals, limit: Real, x: Rows, rest: Reals
 ) -> None:
-    """The solution x (of n rows and k columns) of least squares, of those the shortest, by the singular vectors of A
-    where it has at least as many rows as columns, or of its adjoint. Singular values up to `limit` times the largest
-    count as zero; `rest` has the sums of squared residuals."""
+    """The shortest least-squares solution x (of n rows and k columns), by the singular vectors of A, or of its adjoint
+    if A has fewer rows than columns. Singular values up to `limit` times the largest count as zero; `rest` has the sums
+    of squared residuals.
+    """
     is_tall = m >= n
     for i in range(n):
         for c in range(k):
@@ -399,13 +401,13 @@ def least_squares(
             break
         left, right = (u[j] if is_tall else v[j]), (v[j] if is_tall else u[j])
         for c in range(k):
-            part = inner(m, left, IS_COMPLEX, b[0:, c]) / s[j]
-            take(n, -part, right, x[0:, c])
+            part = dot(m, left, IS_COMPLEX, b[0:, c]) / s[j]
+            axpy(n, -part, right, x[0:, c])
     for c in range(k):
         rest[c] = 0
     for i in range(m):
         for c in range(k):
-            size = modulus(b[i, c] - inner(n, a[i], False, x[0:, c]))
+            size = modulus(b[i, c] - dot(n, a[i], False, x[0:, c]))
             rest[c] += size * size
 
 

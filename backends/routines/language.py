@@ -1,8 +1,8 @@
-"""What routines are written in: typed Python functions, and the few functions that have a counterpart in each language.
+"""The language of routines: typed Python functions, and the few functions with a counterpart in each language.
 
 Statements are assignments, `if`, `while`, `for` over ranges, `break`, `continue` and `return`; an array has one
-dimension, and `a[k:]` is the rest of it, in C a pointer. `Number` stands for the type of elements, which is real or
-complex, and `Real` for that of their moduli. Names of the module are constants.
+dimension, and `a[k:]` is the rest of it, in C a pointer. `Number` is the type of elements, real or complex, and `Real`
+that of their moduli. Names of the module are constants.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ TYPES = {
     **{"Int32": "int32", "Long": "long", "None": "void", "Matrix": "matrix", "Rows": "rows", "Vector": "vector"},
     **{"Numbers": "number[]", "Reals": "real[]", "Floats": "double[]", "Int32s": "int32[]", "Longs": "long[]"},
 }
-"""The types that annotations name: `int` has the width of an address.
-`Numbers` lie next to each other, a `Vector` has a stride, a `Matrix` two, and `Rows` are a matrix whose rows lie in
-memory. A `Fixed` integer is a constant where code is made for one value of it."""
+"""The types that annotations name: `int` has the width of an address. `Numbers` are contiguous, a `Vector` has a
+stride, a `Matrix` two, and `Rows` are a row-major matrix. A `Fixed` integer is a constant in code for one value of it.
+"""
 
 IS_COMPLEX = False
 HAS_LAPACK = False
 HAS_CBLAS = False
 SHORT_INTEGERS = False
-"""Whether the code is compiled with LAPACK, or BLAS, and the former has integers of 32 bits: known to the C compiler
-alone."""
+"""Whether the code has LAPACK, or BLAS, and the former has integers of 32 bits: known to the C compiler alone."""
 TINY, LEAST, MOST, EPSILON, SIZE = 2.3e-308, 1e-280, 1e280, 1.1102230246251565e-16, 8
-"""Of the type of numbers: about the smallest normal number, bounds between which squares are safe, half a unit in the
-last place, and the bytes of an element."""
+"""Constants of the type of numbers: about the smallest normal number, bounds between which squares are safe, half a
+unit in the last place, and the bytes of an element.
+"""
 
 
 exp, log, sqrt, floor, ceil, trunc, rint, cbrt = (
@@ -73,7 +73,7 @@ def zeros(*shape: int) -> Array:
 
 
 def external(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say of a function that each language has a text of its own for it."""
+    """Declare that each language has a separate text for a function."""
     function.external = True  # type: ignore[attr-defined]
     return function
 
@@ -101,7 +101,7 @@ def lanes(count: int) -> range:
 
 
 def unrolled(*bounds: int) -> range:
-    """Indices of a loop that is written out."""
+    """Indices of an unrolled loop."""
     return range(*bounds)
 
 
@@ -114,17 +114,17 @@ def horner(coefficients: Sequence[float], x: float) -> float:
 
 
 def is_rows(a: Matrix) -> bool:
-    """Whether the rows of a matrix lie in memory."""
+    """Whether a matrix is row-major."""
     return a.strides[1] == a.itemsize
 
 
 def is_columns(a: Matrix) -> bool:
-    """Whether the columns of a matrix, or the elements of a vector, lie in memory."""
+    """Whether a matrix is column-major, or a vector contiguous along columns."""
     return a.strides[0] == a.itemsize
 
 
 def is_dense(x: Vector) -> bool:
-    """Whether the elements of a vector lie next to each other."""
+    """Whether a vector is contiguous."""
     return x.strides[0] == x.itemsize
 
 
@@ -184,7 +184,7 @@ def erf(x: float) -> float:
 
 
 def erfc(x: float) -> float:
-    """What the error function lacks of 1."""
+    """The complement of the error function."""
     return _scipy("erfc", x)
 
 

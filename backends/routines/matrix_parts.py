@@ -71,11 +71,11 @@ def mirror_triangle(n: int, a: Rows, lower: bool) -> None:
                         a[i, j] = conj(a[j, i])
 
 
-def diagonal(n: int, a: Matrix, on: Number, beside: Number) -> None:
-    """A matrix with one number on its diagonal and another beside it."""
+def diagonal(n: int, a: Matrix, on: Number, off: Number) -> None:
+    """A matrix with one number on its diagonal and another everywhere else."""
     for i in range(n):
         for j in range(n):
-            a[i, j] = on if i == j else beside
+            a[i, j] = on if i == j else off
 
 
 def first_zero(n: int, a: Vector) -> Int32:

@@ -1,8 +1,8 @@
 """LU factors of matrices of some dozen rows: LAPACK's calls for panels cost more than their arithmetic.
 
-The columns lie in memory. Panels of `WIDTH` columns are factored from left to right, each with exchanges of whole rows,
-and then taken from the columns behind them. The first panel has the columns that are left over, so that the rows below
-a panel are whole vectors. Pivots and factors are those of LAPACK's getrf up to rounding.
+Matrices are column-major. It factors panels of `WIDTH` columns from left to right, each with exchanges of whole rows,
+and then subtracts them from the columns behind. The first panel has the remainder of the columns, so that the rows
+below a panel are whole vectors. Pivots and factors are those of LAPACK's getrf up to rounding.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOST_ROWS = 192
 
 def small_lu(n: Fixed, a: Numbers, pivots: Int32s) -> None:
     """The factors P A = L U in place of a square matrix, and the exchanges of rows from 0."""
-    _panel(n, 0, n % WIDTH, a, pivots)
+    _getf2(n, 0, n % WIDTH, a, pivots)
     for first in range(n % WIDTH, n, WIDTH):
-        _panel(n, first, WIDTH, a, pivots)
+        _getf2(n, first, WIDTH, a, pivots)
 
 
-def _panel(n: Fixed, first: int, width: Fixed, a: Numbers, pivots: Int32s) -> None:
+def _getf2(n: Fixed, first: int, width: Fixed, a: Numbers, pivots: Int32s) -> None:
     """Factor some columns, and take them from the columns behind, two at once."""
     for c in range(first, first + width):
         _column(n, c, first + width, a, pivots)

@@ -3,7 +3,7 @@ distributions, and derivatives of incomplete functions by their parameters.
 
 Sources: NIST Digital Library of Mathematical Functions, 10.6, 10.29 and 10.74 (recurrences of Bessel functions), 19.8
 (the arithmetic-geometric mean), 19.25 and 19.36 (Carlson's integrals, by duplication), 8.17 (the incomplete beta
-function). The derivatives by parameters are the integrals of `backends/support/gamma.py` and `special.py`.
+function). The derivatives by parameters are the integrals of `backends/array_helpers/gamma.py` and `special.py`.
 """
 
 from __future__ import annotations
@@ -368,8 +368,9 @@ def kn(n: float, x: float) -> float:
 
 
 def _beta_root(a: float, b: float, p: float, upper: bool) -> float:
-    """The x below 1/2 where the incomplete beta function, or what it lacks of 1, is p: Newton's steps of its
-    logarithm by ln x, bisection where they leave what is known."""
+    """The x below 1/2 where the incomplete beta function, or its complement, is p: Newton's steps of its logarithm by
+    ln x, bisection where they leave the bracket.
+    """
     first = ((log1p(-p) if upper else log(p)) + log(a) + betaln(a, b)) / a
     if first < -700 or (first < -36 and fabs(b) * exp(first) < 1e-16):
         # the first term of the series
@@ -385,9 +386,9 @@ def _beta_root(a: float, b: float, p: float, upper: bool) -> float:
         low = place if step < 0 or (part == 0 and not upper) else low
         high = place if step > 0 or (part == 0 and upper) else high
         following = place - step if step == step and place - step >= low and place - step <= high else (low + high) / 2
-        moved = fabs(following - place)
+        change = fabs(following - place)
         place = following
-        if moved <= 2e-16 * fabs(place):
+        if change <= 2e-16 * fabs(place):
             break
     return exp(place)
 
@@ -631,11 +632,11 @@ def betainc_db(a: float, b: float, x: float) -> float:
 
 
 ROUTINES = {
-    name.lstrip("_"): found
+    name.lstrip("_"): routine
     for names in (vars(special_functions), globals())
-    for name, found in names.items()
-    if isinstance(found, FunctionType) and found.__module__ == names["__name__"]
+    for name, routine in names.items()
+    if isinstance(routine, FunctionType) and routine.__module__ == names["__name__"]
 }
 """The functions by name, without the underscore of those that no primitive has."""
-ARITY = {name: found.__code__.co_argcount for name, found in ROUTINES.items() if found.__name__ == name}
+ARITY = {name: routine.__code__.co_argcount for name, routine in ROUTINES.items() if routine.__name__ == name}
 """The numbers of arguments of the primitives."""

@@ -1,8 +1,8 @@
 """Special functions of SciPy, of real numbers in double precision.
 
 A function whose name has no underscore in front is a primitive's. Factors without a short formula are Chebyshev
-expansions, whose coefficients `special_tables.py` has. Singular points and arguments out of range have SciPy's values;
-`special_families.py` has functions that are made of others.
+expansions, with coefficients in `special_tables.py`. Singular points and arguments out of range have SciPy's values;
+`special_families.py` has functions composed of others.
 
 Sources: NIST Digital Library of Mathematical Functions, 5.11 (gamma, digamma), 6.12 (exponential integrals), 8.7-8.9
 and 8.17 (incomplete gamma and beta functions), 10.17 and 10.40 (Bessel functions), 25.2 and 25.11 (zeta functions),
@@ -327,8 +327,7 @@ def gammainc(a: float, x: float) -> float:
 
 
 def _gamma_quantile(a: float, p: float, upper: bool) -> float:
-    """The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, bisection where they leave what is
-    known."""
+    """The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, else bisection."""
     if not a >= 0 or not (p >= 0 and p <= 1):
         return math.nan
     if p == 0 or p == 1:
@@ -352,9 +351,9 @@ def _gamma_quantile(a: float, p: float, upper: bool) -> float:
         low = place if step < 0 or (part == 0 and not upper) else low
         high = place if step > 0 or (part == 0 and upper) else high
         following = place - step if step == step and place - step >= low and place - step <= high else (low + high) / 2
-        moved = fabs(following - place)
+        change = fabs(following - place)
         place = following
-        if moved <= 4e-16 * fabs(place):
+        if change <= 4e-16 * fabs(place):
             break
     return exp(place)
 
@@ -623,7 +622,7 @@ def pseudo_huber(delta: float, r: float) -> float:
     return delta * delta * (v - 1 if v > 1e8 else v * v / (1 + sqrt(1 + v * v)))
 
 
-def _boxed(part: float, power: float) -> float:
+def _as_tracers(part: float, power: float) -> float:
     """(e^part)^power, less 1, over the power."""
     if power * part < 709.78:
         return expm1(power * part) / power
@@ -631,12 +630,12 @@ def _boxed(part: float, power: float) -> float:
 
 
 def boxcox(x: float, power: float) -> float:
-    return log(x) if fabs(power) < 1e-19 else _boxed(log(x), power)
+    return log(x) if fabs(power) < 1e-19 else _as_tracers(log(x), power)
 
 
 def boxcox1p(x: float, power: float) -> float:
     part = log1p(x)
-    return part if fabs(power) < 1e-19 or (fabs(part) < 1e-289 and fabs(power) < 1e273) else _boxed(part, power)
+    return part if fabs(power) < 1e-19 or (fabs(part) < 1e-289 and fabs(power) < 1e273) else _as_tracers(part, power)
 
 
 def inv_boxcox(x: float, power: float) -> float:

@@ -26,10 +26,9 @@ from func.backends.routines.language import (
 ROWS = 6
 """Rows of a block: 24 sums, four vectors and a factor fit 32 registers, 12 sums, two vectors and a factor 16."""
 FEW_ROWS = 2
-"""Rows of the block at the end, where no more are left."""
+"""Rows of a block at the end."""
 MOST_ROWS = 85 * ROWS
-"""Rows that are read where they lie, before the next panel: with all terms of a step they stay in the second-level
-cache."""
+"""Rows to read in place before the next panel: with all terms of a step they stay in the second-level cache."""
 FOUR = 4
 
 
@@ -93,8 +92,9 @@ def _block(
     rows: Fixed, width: Fixed, terms: int, count: int, x: Numbers, x_row: int, x_column: int,
     columns: Numbers, out: Numbers, out_row: int, is_first: bool,
 ) -> None:  # fmt: skip
-    """The sums of up to so many rows and of a panel of so many columns, beside what out has if it is not `is_first`.
-    Where `count` is less, the last row is computed and written again."""
+    """The sums of up to `ROWS` rows and of a panel of columns, added to out unless `is_first`. For a smaller `count`,
+    the last row repeats.
+    """
     sums: Numbers = zeros(rows * width)
     starts: Longs = empty(rows)
     places: Longs = empty(rows)
@@ -113,7 +113,7 @@ def _block(
             for c in lanes(width):
                 out[places[row] + c] = sums[row * width + c]
         return
-    for row in unrolled(rows):  # all are read before one is written, since the last row may be there twice
+    for row in unrolled(rows):  # read all before the first write, since the last row may appear twice
         for c in lanes(width):
             sums[row * width + c] += out[places[row] + c]
     for row in unrolled(rows):

@@ -1,4 +1,4 @@
-"""Routines read: the types of variables and expressions, constants, and which arrays are written."""
+"""The types of variables, expressions and constants in routines, and the written arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LANGUAGE = "func.backends.routines.language"
 RANKS = ("bool", "int32", "int", "long", "bits", "double", "real", "number")
 """Scalar types: two operands are converted to the later one."""
 STRIDES: dict[str, tuple[str, ...]] = {"matrix": ("_down", "_across"), "rows": ("_down", ""), "vector": ("_step",)}
-"""What the variables of the strides of a view end with; nothing stands for a stride of one."""
+"""The suffixes of variables for the strides of a view; an empty one means a stride of one."""
 FLOATING = ("double", "real", "number")
 SAME = frozenset({"fma", "conj", "min", "max"})
 REAL_PART = frozenset({"real_part", "modulus", "pivot_size", "abs"})
@@ -30,11 +30,11 @@ RESULTS = {
     **{"is_rows": "bool", "is_columns": "bool", "is_dense": "bool", "bits": "bits", "ilogb": "int32"},
     **{"rows_of": "rows", "reals_of": "real[]"},
 }
-"""Types of functions that are no routines, beside those of the C library, which have that of their argument."""
+"""Types of functions outside of routines and the C library; functions of the latter have that of their argument."""
 
 
 class ArrayPart(NamedTuple):
-    """A part of an array: it begins at the sum of indices times strides, and goes on by the strides that are left.
+    """A part of an array: its start, a sum of indices times strides, and the remaining strides.
 
     A stride is the name of a variable, digits, or nothing for one.
     """
@@ -70,7 +70,7 @@ class Reading:
         self.shapes: dict[str, list[ast.expr]] = {}
         """The lengths of local arrays."""
         self.stores: dict[str, int] = {}
-        """How often a variable is assigned."""
+        """The number of assignments of a variable."""
         for statement in self.tree.body:
             self._read(statement)
 
@@ -243,9 +243,11 @@ class Reading:
     def callee(self, node: ast.Call) -> Routine | None:
         """The routine that is called; None for a function of the language."""
         assert isinstance(node.func, ast.Name)
-        found = self.names.get(node.func.id)
-        is_routine = isinstance(found, FunctionType) and found.__module__ != LANGUAGE and node.func.id not in RESULTS
-        return found if is_routine else None
+        function = self.names.get(node.func.id)
+        is_routine = (
+            isinstance(function, FunctionType) and function.__module__ != LANGUAGE and node.func.id not in RESULTS
+        )
+        return function if is_routine else None
 
     @functools.cached_property
     def written(self) -> frozenset[str]:
@@ -283,11 +285,11 @@ class Reading:
 
 @functools.cache
 def _functions(file: str, module: str) -> dict[str, ast.FunctionDef]:
-    """The functions of a module; the file is read once. Raises: OSError where there are no sources."""
+    """The functions of a module; reads the file once. Raises: OSError without sources."""
     lines = linecache.getlines(file, vars(sys.modules[module]))
     if not lines:
         raise OSError(
-            f"routines are translated from their source, and {file} cannot be read: install func with its sources"
+            f"routines are translated from their source, and {file} is not readable: install func with its sources"
         )
     return {node.name: node for node in ast.parse("".join(lines)).body if isinstance(node, ast.FunctionDef)}
 

@@ -1,6 +1,6 @@
 """Operations on the parts of complex numbers.
 
-Quotients use Smith's algorithm as NumPy does (R. L. Smith, Algorithm 116, Communications of the ACM 5, 1962). Functions
+Quotients use Smith's algorithm, as in NumPy (R. L. Smith, Algorithm 116, Communications of the ACM 5, 1962). Functions
 beyond arithmetic call the C library lane by lane.
 """
 

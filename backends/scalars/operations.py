@@ -1,9 +1,8 @@
 """Operations of NumPy on elements as LLVM IR, on scalars and on vectors alike.
 
-Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around, division of
-integers by zero gives zero, a shift by too many bits shifts all bits out, floats out of an integer's range become its
-smallest value (as on x86), and half precision and bfloat16 are computed in single precision and rounded after every
-operation.
+Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around. Division of
+integers by zero gives zero, a shift by too many bits shifts all bits out. Floats out of an integer's range become its
+smallest value (as on x86). Half precision and bfloat16 compute in single precision, rounded after every operation.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class Scalars:
         return b.sext(x, target) if source.kind == "i" else b.zext(x, target)
 
     def _round_to_odd(self, x: ir.Value) -> ir.Value:
-        """A double rounded to odd in single precision, so that rounding it again to half precision rounds once."""
+        """A double rounded to odd in single precision, so that half precision needs only one more rounding."""
         b, width = self.builder, width_of(x)
         bits = np.dtype(np.int32)
         near = b.fptrunc(x, self._type(SINGLE, x))
@@ -181,7 +180,7 @@ class Scalars:
         return b.select(inside, b.fptosi(safe, target), constant(result, -(2 ** (bits - 1)), width))
 
     def nonzero(self, x: Value, dtype: DType) -> Value:
-        """Whether elements are not zero (NaN is not)."""
+        """The mask of nonzero elements (NaN is not zero)."""
         if isinstance(x, Pair):
             part = part_of(dtype)
             return self.builder.or_(self.nonzero(x.re, part), self.nonzero(x.im, part))
@@ -194,7 +193,7 @@ class Scalars:
         return compare("!=", x, zero)
 
     def per_lane(self, function: ir.Function, args: Sequence[ir.Value], *others: ir.Value) -> Value:
-        """A scalar function lane by lane; it gets the others as they are."""
+        """A scalar function lane by lane; it gets the other arguments unchanged."""
         b = self.builder
         lanes = range(width_of(args[0]))
         return gathered(b, [b.call(function, [*[lane(b, x, place) for x in args], *others]) for place in lanes])

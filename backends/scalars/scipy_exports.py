@@ -31,7 +31,7 @@ CALLING_PYTHON = {
     "ddd_d_nbdtri", "dd_d_pdtri", "dd_d_smirnov", "dd_d_smirnovi", "dd_d_yn",
 }
 # fmt: on
-"""Functions that warn of fractions in the place of integers, or print an error, whatever `errstate` says."""
+"""Functions that warn of fractions instead of integers, or print an error, despite `errstate`."""
 IN_SINGLE = {"bei", "beip", "ber", "berp", "it2struve0", "kei", "keip", "ker", "kerp", "obl_cv", "pro_cv"}
 """Functions that SciPy computes in single precision for float32, and exports for doubles alone."""
 
@@ -67,14 +67,14 @@ def _addresses() -> dict[str, int]:
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    found = {}
+    addresses = {}
     for key, capsule in exports.items():
         name, signature = _KEY.fullmatch(key), get_name(capsule)
         types = _SIGNATURE.fullmatch(signature.decode())
         if name is not None and types is not None:
             arguments = [CODES[word] for word in types[2].rstrip(", ").split(", ")]
-            found[symbol(name[1], arguments, CODES[types[1]])] = get_pointer(capsule, signature)
-    return {name: address for name, address in found.items() if name.removeprefix(PREFIX) not in CALLING_PYTHON}
+            addresses[symbol(name[1], arguments, CODES[types[1]])] = get_pointer(capsule, signature)
+    return {name: address for name, address in addresses.items() if name.removeprefix(PREFIX) not in CALLING_PYTHON}
 
 
 def _reports() -> int:

@@ -19,7 +19,7 @@ LONG_COMPLEX: type[Any] = np.clongdouble
 def literal(value: Any) -> str:
     """A number, a NumPy scalar, a dtype, a slice, a string, None, an array or a tuple of these as source text.
 
-    Subclasses, whose own text may be anything, are written as the value of the class that they extend.
+    Writes a subclass, whose own text may be anything, as the value of its base class.
     """
     if isinstance(value, tuple):
         return tuple_text([literal(entry) for entry in value])
@@ -95,7 +95,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def parameter_text(value: Any) -> str:
-    """A parameter of a support function, which takes dtypes themselves."""
+    """A parameter of an array helper, which takes dtypes themselves."""
     return f"np.dtype({dtype_text(value)})" if isinstance(value, np.dtype) else literal(value)
 
 

@@ -25,7 +25,7 @@ _CUPY = re.compile(rf"{_STRINGS.pattern}|\bnp\b|(?<![\w.])scipy\.")
 """Names of NumPy and SciPy in text; strings are matched, so that nothing in them is."""
 _CUPY_NAMES = {"np": "cp", "scipy.": "cupyx.scipy."}
 SHOWN = 64
-"""The most elements of a constant that is written as a list; larger ones are encoded bytes."""
+"""The most elements of a constant in list form; larger ones are encoded bytes."""
 WIDTH = 116
 
 
@@ -41,7 +41,7 @@ class Signature(Record):
     result: Callable[[Sequence[str]], str]
     """The returned expression of the outputs' expressions."""
     header: list[str] = field(default_factory=list)
-    """The lines of the module's docstring, as they are to be read."""
+    """The lines of the module's docstring."""
     labels: list[str] = field(default_factory=list)
     """For every input its name in errors, where that is not its expression."""
     caller: tuple[str, list[str]] | None = None
@@ -70,33 +70,33 @@ def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan |
         body = _CUPY.sub(lambda match: _CUPY_NAMES.get(match[0], match[0]), body)
     if signature.caller is not None:
         body += "\n\n\n" + "\n".join(_caller(signature, *signature.caller))
-    support = "\n\n\n".join([_source(function) for function in _supporting(plan, nan_safe).values()])
+    helpers = "\n\n\n".join([_source(function) for function in _helpers_of(plan, nan_safe).values()])
     alias = "cp" if device else "np"
     constants = "\n".join(
         [line for name, value in _constants(plan, nan_safe).items() for line in _constant(name, value, alias)]
     )
     header = [quoted(line) for line in signature.header]
     head = ['"""' + header[0], *header[1:], '"""', ""]
-    parts = ["\n".join([*head, *_imports(body, support, constants, device)])]
+    parts = ["\n".join([*head, *_imports(body, helpers, constants, device)])]
     if constants:
         parts.append(constants)
-    if support:
-        parts.append("\n" + support)
+    if helpers:
+        parts.append("\n" + helpers)
     return "\n\n".join([*parts, "\n" + body]) + "\n"
 
 
-def _imports(body: str, support: str, constants: str, device: bool) -> list[str]:
+def _imports(body: str, helpers: str, constants: str, device: bool) -> list[str]:
     """The lines that import what the parts of a module use."""
     text = "\n".join([_STRINGS.sub("''", body), constants])
-    everything = f"{text}\n{support}"  # support functions import parts of SciPy themselves
+    everything = f"{text}\n{helpers}"  # array helpers import parts of SciPy themselves
     lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]
-    if re.search(r"\bAny\b", support):
+    if re.search(r"\bAny\b", helpers):
         lines += ["from collections.abc import Callable, Sequence", "from typing import Any"]
     if lines:
         lines.append("")
     if re.search(r"\bml_dtypes\.", everything):
         lines.append("import ml_dtypes")
-    if re.search(r"\bnumpy\b", support):
+    if re.search(r"\bnumpy\b", helpers):
         lines.append("import numpy")
     lines.append("import cupy as cp" if device else "import numpy as np")
     if LINALG_ERRORS in text:
@@ -123,8 +123,8 @@ def _all_plans(*plans: Plan | None) -> Iterator[Plan]:
             yield from _all_plans(*plan.functions.values())
 
 
-def _supporting(*plans: Plan | None) -> dict[str, Callable[..., Any]]:
-    return {name: function for plan in _all_plans(*plans) for name, function in plan.support.items()}
+def _helpers_of(*plans: Plan | None) -> dict[str, Callable[..., Any]]:
+    return {name: function for plan in _all_plans(*plans) for name, function in plan.helpers.items()}
 
 
 def _constants(*plans: Plan | None) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool =
             yield f"    {name} = {name}[()]"
     depth = "    "
     guard = 'np.errstate(all="ignore")'
-    if device:  # CuPy never warns of floating point errors, and raises those of linear algebra where it is told to
+    if device:  # CuPy never warns of floating point errors, and raises those of linear algebra only on request
         guard = LINALG_ERRORS if _uses_linalg(plan) else ""
     if guard:
         yield f"    with {guard}:"
@@ -204,9 +204,9 @@ LINALG_ERRORS = 'cupyx.errstate(linalg="raise")'
 
 
 def _uses_linalg(plan: Plan) -> bool:
-    """Whether a plan or what it calls may call linear algebra of the device."""
+    """Whether a plan or its callees may call linear algebra of the device."""
     texts = [text for each in _all_plans(plan) for text in _statements(each)]
-    return any(["linalg" in text for text in [*texts, *map(_source, _supporting(plan).values())]])
+    return any(["linalg" in text for text in [*texts, *map(_source, _helpers_of(plan).values())]])
 
 
 def _caller(signature: Signature, name: str, parameters: list[str]) -> Iterator[str]:

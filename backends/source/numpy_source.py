@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import scipy_of
 from func.backends.quiet import quietly
 from func.backends.source.plans import COMPILED, LINES, Loop, Plan, PlanStep
-from func.backends.support.arrays import scipy_of
 
 _DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
 MOST_KEPT = 1 << 28
 """Scratch memory beyond this many bytes is freed after every call."""
 KEPT_RESULTS = 2
-"""How many arrays of an output are watched for reuse."""
+"""The number of arrays of an output to watch for reuse."""
 
 
 def _references_of_a_local() -> int:
@@ -42,7 +42,7 @@ def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     text = "\n".join([statement for statement, _ in statements])
     names |= plan.calls
     names |= {name: _on_backend(value, xp) for name, value in plan.constants.items()}
-    names |= plan.support
+    names |= plan.helpers
     names["np"] = xp
     if plan.buffers or plan.results:
         names["memory"] = RecycledMemory(plan, xp)

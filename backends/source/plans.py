@@ -23,7 +23,7 @@ class PlanStep(Record):
     drops: tuple[str, ...] = ()
     """Names of large arrays that nothing after this statement reads."""
     line: Any = None
-    """The user's line that it computes, by its text; None where it is not known."""
+    """The user's line that it computes, by its text; None if unknown."""
 
 
 class Loop(Record):
@@ -52,12 +52,12 @@ class PlanBuffer(Record):
 
 
 class Plan(Record):
-    """A whole program. `calls` are the callables of equations without text, `support` functions that texts call."""
+    """A whole program. `calls` are the callables of equations without text, `helpers` functions that texts call."""
 
     inputs: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    support: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    helpers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     functions: dict[str, Plan] = field(default_factory=dict)
     """Plans of bodies that texts call by name."""
     slots: list[int] = field(default_factory=list)

@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 @_without_engine_frames
 def __getattr__(name: str) -> Any:
-    """Import on first use what many programs never use."""
+    """Import at first use what many programs never use."""
     if name == "functional":
         return importlib.import_module("func.autograd.functional")
     if name in ("gradcheck", "gradgradcheck"):

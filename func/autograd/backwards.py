@@ -1,4 +1,4 @@
-"""`backward` and `grad`, which pull cotangents back through the graph of tensors."""
+"""`backward` and `grad`: cotangents passed back through the graph of tensors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
-    """(interpreter, node, shape, dtype) of an output, which is a tensor or a gradient edge."""
+    """(interpreter, node, shape, dtype) of an output: a tensor or a gradient edge."""
     if type(out) is not Tracer:
         if isinstance(out, graph.GradientEdge):
             interpreter, node = out.ownership_token
@@ -67,7 +67,7 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
 
 
 def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_batched: bool = False) -> Array:
-    """The cotangent of an output: the one passed by the user, or the number one for a single real number."""
+    """The cotangent of an output: the user's, or the number one for a single real number."""
     if seed is None:
         if math.prod(shape) != 1:
             raise BackwardError(
@@ -103,7 +103,7 @@ def _roots(outputs: Sequence[Any], cts: Any, create: bool, is_batched: bool = Fa
     if len(cts) != len(outputs):
         raise BackwardError(f"got {len(outputs)} tensors and {len(cts)} gradients")
     if not outputs:
-        raise BackwardError("no tensor was given to differentiate")
+        raise BackwardError("got no tensor to differentiate")
     seeds, interpreters = [], []
     for i, (out, ct) in enumerate(zip(outputs, cts, strict=True)):
         interpreter, node, shape, dtype = _root(out, i)
@@ -126,7 +126,7 @@ def _target(value: Any, i: int, interpreter: Imperative) -> Any:
 
 
 class _recording:
-    """Switches recording by one interpreter on or off; a class, since backward enters it twice and must be fast."""
+    """Switches recording by one interpreter on or off; a class for speed, since backward enters it twice."""
 
     def __init__(self, interpreter: Imperative, create: bool) -> None:
         self.level, self.create = interpreter.level, create
@@ -154,16 +154,16 @@ def backward(
 
     Args:
         tensors: A tensor or a sequence of tensors (or GradientEdges).
-        grad_tensors: For each tensor the gradient of a scalar with respect to it, of its shape; None stands for
-            the number one and is allowed for a single real number.
+        grad_tensors: For each tensor the gradient of a scalar with respect to it, of its shape; None means the number
+            one, for a single real number only.
         retain_graph: Keep the graph for another backward pass; by default the value of create_graph.
         create_graph: Record the computation of the gradients, so that they can be differentiated again.
-        inputs: The tensors that get a gradient: a sequence, a dict, or GradientEdges; by default all leaves.
+        inputs: The tensors to fill: a sequence, a dict, or GradientEdges; by default all leaves.
 
     Raises:
-        BackwardError: There is no graph, no gradient is passed for a tensor that is not a single number, or shapes
-            differ (a RuntimeError).
-        FreedGraphError: The graph was freed by an earlier backward (a RuntimeError).
+        BackwardError: There is no graph, a tensor that is not a single number has no gradient, or shapes differ (a
+            RuntimeError).
+        FreedGraphError: An earlier backward freed the graph (a RuntimeError).
 
     Example:
         >>> import func
@@ -173,7 +173,7 @@ def backward(
         tensor([ 3., 12.])
     """
     interpreter, seeds = _roots(_as_list(tensors), grad_tensors, create_graph)
-    _refuse_outer(interpreter, "backward")
+    _check_outer(interpreter, "backward")
     targets: set[int] | None = None
     values: list[Any] = []
     nodes: list[Any] = []
@@ -196,8 +196,8 @@ def backward(
         _accumulate_all(gradients, create_graph)  # with its hooks in the mode of the backward pass
 
 
-def _refuse_outer(interpreter: Imperative, function: str) -> None:
-    """Raise where the `grad` of tensors made outside of the running transform would be filled."""
+def _check_outer(interpreter: Imperative, function: str) -> None:
+    """Raise if `backward` would fill the `grad` of tensors from outside of the running transform."""
     if interpreter.level < ambient().level:
         transform = live_entry().interpreter.transform
         raise BackwardError(
@@ -209,7 +209,7 @@ def _refuse_outer(interpreter: Imperative, function: str) -> None:
 
 
 class _Gradient(NamedTuple):
-    """A cotangent to be added to the `grad` of a tensor's state, and the node of the tensor if it is a leaf."""
+    """A cotangent for the `grad` of a tensor's state, and the node of the tensor if it is a leaf."""
 
     state: TensorState
     ct: Any
@@ -217,11 +217,11 @@ class _Gradient(NamedTuple):
 
 
 _TURNS = Turns()
-"""In turns a `grad` is read, added to and written: several threads may run backward on graphs of the same leaves."""
+"""Serializes reads and writes of each `grad`: several threads may run backward on graphs of the same leaves."""
 
 
 def _renew_turns() -> None:
-    """In a forked child the thread whose turn it is does not exist."""
+    """Resets the lock in a forked child, where its thread does not exist."""
     global _TURNS
     _TURNS = Turns()
 
@@ -231,7 +231,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
-    """Add gradients to the `grad` of tensors; if a hook raises, undo it."""
+    """Add gradients to the `grad` of tensors; undo it if a hook raises."""
     done: list[tuple[TensorState, Any, Any, Any, Any]] = []
     try:
         for state, ct, leaf in gradients:
@@ -268,7 +268,7 @@ def _accumulate(state: TensorState, ct: Any, create: bool) -> None:
         if type(ct) is Tracer:
             state.grad = Tracer(ct._interpreter, ct._value, ct._attached)
     elif create or type(ct) is Tracer or old._interpreter is not EVALUATE:
-        with _recording(old._interpreter, True):  # what the sum has of an earlier gradient keeps its history
+        with _recording(old._interpreter, True):  # the sum keeps the history of an earlier gradient
             state.grad = as_tensor(add(old, ct))
     else:
         old._value = add(old._value, ct)  # in place: other references to the gradient see the sum
@@ -339,16 +339,16 @@ def grad(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     targets = {node[SERIAL] for node in nodes if node is not None}
 
-    def pull(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    def pullback(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         backward_pass = BackwardPass(interpreter, pairs, targets, retain=retain, create=create_graph)
         with _recording(interpreter, create_graph):
             backward_pass.run(accumulating=False)
         if backward_pass.retained and not is_grads_batched:
-            _refuse_outer(interpreter, "autograd.grad with tensors that retain their gradient")
+            _check_outer(interpreter, "autograd.grad with tensors that retain their gradient")
             _accumulate_all([_Gradient(state, ct) for state, ct in backward_pass.retained], create_graph)
         return [ZERO if node is None else backward_pass.captured.get(node[SERIAL], ZERO) for node in nodes]
 
-    cts = _pull_batch(pull, seeds) if is_grads_batched else pull(seeds)
+    cts = _batched_cotangents(pullback, seeds) if is_grads_batched else pullback(seeds)
     results = []
     for i, (value, ct) in enumerate(zip(values, cts, strict=True)):
         if ct is not ZERO:
@@ -385,8 +385,8 @@ def _gradients_of_duals(
 ) -> tuple[Any, ...]:
     """Gradients of dual numbers, which are dual.
 
-    Outputs with primals p and tangents t, and cotangents c with tangents ċ, have the gradient of ⟨c, p⟩, with that of
-    ⟨c, t⟩ + ⟨ċ, p⟩ as its tangent: t = J v, and second derivatives are symmetric.
+    Outputs have primals p and tangents t, cotangents c have tangents ċ. The gradient is that of ⟨c, p⟩; its tangent is
+    that of ⟨c, t⟩ + ⟨ċ, p⟩, as t = J v and second derivatives are symmetric.
     """
     if level.has_recorded_tangents:
         raise BackwardError(
@@ -431,19 +431,21 @@ def _is_recorded(value: Tracer) -> bool:
     return type(value._interpreter) is Imperative
 
 
-def _pull_batch(pull: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """The cotangents that `pull` gives for seeds with a leading batch axis."""
+def _batched_cotangents(
+    pullback: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: Sequence[tuple[Any, Any]]
+) -> list[Any]:
+    """The cotangents by `pullback` for seeds with a leading batch axis."""
     nodes, arrays = zip(*seeds, strict=True)
     size = core.shape_of(arrays[0])[0]
     is_zero: list[bool] = []
 
-    def pull_element(*elements: Array) -> list[Array]:
-        cts = pull(list(zip(nodes, elements, strict=True)))
+    def element_cotangents(*elements: Array) -> list[Array]:
+        cts = pullback(list(zip(nodes, elements, strict=True)))
         nonlocal is_zero
         is_zero = [ct is ZERO for ct in cts]
         return [ct for ct in cts if ct is not ZERO]
 
-    outs, mapped = map_flat(pull_element, size, (True,) * len(arrays), arrays)
+    outs, mapped = map_flat(element_cotangents, size, (True,) * len(arrays), arrays)
     cts = iter(
         [
             out if is_mapped else broadcast(out, shape=(size, *core.shape_of(out)))

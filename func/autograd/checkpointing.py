@@ -1,4 +1,4 @@
-"""Checkpoints for tensors: backward recomputes the intermediate values of a function, which are not saved."""
+"""Checkpoints for tensors: backward recomputes the intermediate values of a function instead of saving them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ def checkpoint(
 ) -> Any:
     """Call a function without saving its intermediate values, which backward recomputes.
 
-    Gradients flow to the arguments and to the tensors in the function's closure, in the globals of its module, and in
-    the attributes of the object that it is or whose method it is. It must not depend on anything that changes before
-    backward. While gradients are off the function is called as it is. What the first run writes to tensors among the
-    arguments, and stores in attributes, variables, lists and dicts with tensors, is stored; later runs have copies.
-    Inside the function tensors do not require gradients: the call as a whole is recorded.
+    Gradients flow to the arguments and to the tensors in the function's closure, module globals and bound object. It
+    must not depend on anything that changes before backward. While gradients are off, this is a plain call. Writes of
+    the first run to tensors, attributes, variables, lists and dicts remain; later runs work on copies. Inside the
+    function tensors do not require gradients: the graph records the call as a whole.
 
     Args:
         function: The function, or an object that can be called.
@@ -75,9 +74,9 @@ def checkpoint(
     rerun = Rerun(function, closure, spec, is_tensor, determinism_check == "default", preserve_rng_state)
     try:
         with losing_writes(function, leaves, rerun.flat):
-            rerun.given = args, kwargs
+            rerun.call_arguments = args, kwargs
             arrays = checkpointed(rerun, leaves, rerun=rerun)
-            rerun.given = None
+            rerun.call_arguments = None
     finally:
         closure.write_back()
     for i in sorted(rerun.flat.written, reverse=True):
@@ -92,8 +91,8 @@ def checkpoint(
 
 
 class Rerun:
-    """The arrays among the outputs as a function of the leaves of (captured tensors, args, kwargs), and behind them
-    those of the leaves that it has written.
+    """The arrays among the outputs, followed by the written leaves, as a function of the leaves of (captured tensors,
+    args, kwargs).
 
     The first call stores the signature that later ones must repeat, and the outputs that are not arrays.
     """
@@ -107,8 +106,8 @@ class Rerun:
         "_preserve",
         "_random_state",
         "_rest",
+        "call_arguments",
         "flat",
-        "given",
     )
 
     def __init__(
@@ -122,7 +121,7 @@ class Rerun:
     ) -> None:
         self._closure = closure
         self.flat = FlatFunction(function, spec, returns_written=True)
-        self.given: Any = None
+        self.call_arguments: Any = None
         self._is_tensor = is_tensor
         self._check = check
         self._preserve = preserve
@@ -154,7 +153,7 @@ class Rerun:
         return arrays
 
     def _run(self, leaves: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """What the function returns, and the leaves that it has written, copies of the caller's."""
+        """The results of the function, and copies of the caller's leaves that it has written."""
         flat, function = self.flat, self.flat.function
         values = [boxed(leaf) if is_tensor else leaf for leaf, is_tensor in zip(leaves, self._is_tensor, strict=True)]
         places = [i for i, value in enumerate(values) if type(value) in (Tracer, np.ndarray)]
@@ -162,8 +161,8 @@ class Rerun:
         for i, copy in zip(places, flat.copies(_without_scope, [values[i] for i in places]), strict=True):
             copies[i] = copy
         captured, args, kwargs = tree.unflatten(flat.in_spec, copies)
-        if self.given is not None:
-            self._closure.note_arguments(self.given, (args, kwargs))
+        if self.call_arguments is not None:
+            self._closure.note_arguments(self.call_arguments, (args, kwargs))
         with flat.watched(function, copies, values):
             result = self._closure.rebuilt(captured)(*args, **kwargs)
         return result, [snapshot(copies[i]) for i in sorted(flat.written)]
@@ -174,7 +173,7 @@ class Rerun:
         return tree.unflatten(self._out_spec, [next(remaining) if rest is None else rest[0] for rest in self._rest])
 
     def _compare(self, signature: Sequence[Any]) -> None:
-        """Raise CheckpointError for outputs that differ from those of the first run in number, shape or dtype."""
+        """Raise CheckpointError for outputs with another number, shape or dtype than in the first run."""
         name = name_of(self.flat.function)
         if len(signature) != len(self._first_signature):
             raise CheckpointError(
@@ -186,13 +185,13 @@ class Rerun:
             if first != second:
                 raise CheckpointError(
                     f"checkpoint: output {i} of {name} had shape {first[0]} and dtype {first[1]} the first time, "
-                    f"but shape {second[0]} and dtype {second[1]} when backward computed it again; the function must "
+                    f"but shape {second[0]} and dtype {second[1]} when backward recomputed it; the function must "
                     'not depend on anything that changes meanwhile (determinism_check="none" switches this check off)'
                 )
 
 
 def _without_scope() -> None:
-    """Stands for a function whose arrays of its scope are arguments."""
+    """A function that takes the arrays of its scope as arguments."""
 
 
 def _is_array(leaf: Any) -> bool:

@@ -1,7 +1,7 @@
 """`gradcheck` and `gradgradcheck`, which compare derivatives of functions of tensors with finite differences.
 
 They compare Jacobians by central differences, reverse mode and forward mode, as whole matrices or along random
-directions, and check repeated and batched pullbacks and batched tangents.
+directions. They also check repeated and batched pullbacks and batched tangents.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class CheckedFunction:
         out_tangents: list[Any] = jvp(function, tuple(self.points), tuple(tangents))[1]
         return out_tangents
 
-    def push_one(self, i: int, tangent: Any) -> list[Any]:
+    def tangents_of_input(self, i: int, tangent: Any) -> list[Any]:
         """The tangents of the outputs for a tangent of input i."""
         tangents: list[Any] = [np.zeros_like(point) for point in self.points]
         tangents[i] = tangent
@@ -124,7 +124,7 @@ def by_differences(values: Callable[[Sequence[Any]], list[Any]], points: list[An
 
 
 def _by_output(rows: list[list[Any]]) -> list[Any]:
-    """A matrix for each output, from rows that hold a vector for each output."""
+    """A matrix for each output, from rows with a vector for each output."""
     return [np.array(vectors) for vectors in zip(*rows, strict=True)]
 
 
@@ -155,7 +155,7 @@ def by_backward(checked: CheckedFunction) -> list[list[Any]]:
 def by_forward(checked: CheckedFunction) -> list[list[Any]]:
     """Jacobians by forward mode."""
     return [
-        _by_output([[flat(plain(tangent)) for tangent in checked.push_one(i, unit)] for unit in _units(point)])
+        _by_output([[flat(plain(tangent)) for tangent in checked.tangents_of_input(i, unit)] for unit in _units(point)])
         for i, point in enumerate(checked.points)
     ]
 
@@ -168,11 +168,11 @@ def compare(numerical: Any, analytical: Any, mode: str, i: int, o: int, atol: fl
     index = tuple(np.argwhere(~close)[0].tolist())
     raise GradcheckError(
         f"Jacobian mismatch for output {o} with respect to input {i} ({mode} mode), first at index {index}: "
-        f"numerical {numerical[index]:.10g}, analytical {analytical[index]:.10g}\n{_beside(numerical, analytical)}"
+        f"numerical {numerical[index]:.10g}, analytical {analytical[index]:.10g}\n{_both(numerical, analytical)}"
     )
 
 
-def _beside(numerical: Any, analytical: Any) -> str:
+def _both(numerical: Any, analytical: Any) -> str:
     """Two Jacobians side by side."""
     left, right = [np.array2string(m, precision=5, threshold=400).split("\n") for m in (numerical, analytical)]
     width = max([len("numerical:"), *[len(line) for line in left]])
@@ -181,13 +181,13 @@ def _beside(numerical: Any, analytical: Any) -> str:
 
 
 def precision(checked: CheckedFunction, eps: float, atol: float, rtol: float) -> tuple[Any, float, float, float]:
-    """The function and tolerances of the differences: for single precision on float64 copies, with wider ones."""
+    """The function and tolerances of the differences: wider, and on float64 copies, for single precision."""
     low_precision = [p for p in checked.points if np.finfo(p.dtype).eps > 1e-10]
     if not low_precision:
         return checked.values, eps, atol, rtol
     warnings.warn(
-        "gradcheck: an input is not in double precision; differences are taken on float64 copies and compared with "
-        "tolerances of the input's precision",
+        "gradcheck: an input is not in double precision; gradcheck takes differences on float64 copies and compares "
+        "with tolerances of the input's precision",
         UserWarning,
         stacklevel=4,
     )
@@ -239,12 +239,18 @@ def check_directions(
             ends = [values([*wide[:i], wide[i] + s * eps * v, *wide[i + 1 :]])[o] for s in (1, -1)]
             numerical = np.array([flat(u) @ (flat(ends[0]) - flat(ends[1])) / (2 * eps)])
             if options["backward"] and type(out) is Tracer and requires_grad(out):
-                (pulled,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
+                (ct,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
                 compare(
-                    numerical, np.array([flat(plain(pulled)) @ flat(v)]), "backward", checked.places[i], o, atol, rtol
+                    numerical,
+                    np.array([flat(plain(ct)) @ flat(v)]),
+                    "backward",
+                    checked.places[i],
+                    o,
+                    atol,
+                    rtol,
                 )
             if options["forward"]:
-                pushed = flat(plain(checked.push_one(i, v.astype(point.dtype))[o]))
+                pushed = flat(plain(checked.tangents_of_input(i, v.astype(point.dtype))[o]))
                 compare(numerical, np.array([flat(u) @ pushed]), "forward", checked.places[i], o, atol, rtol)
 
 
@@ -294,9 +300,9 @@ def check_batched_forward(checked: CheckedFunction) -> None:
     rng = np.random.default_rng(2)
     for i, point in enumerate(checked.points):
         tangents = [unflat(rng.normal(size=len(flat(point))), point) for _ in range(3)]
-        whole = vmap(lambda t, i=i: checked.push_one(i, t))(np.stack(tangents))
+        whole = vmap(lambda t, i=i: checked.tangents_of_input(i, t))(np.stack(tangents))
         for k, tangent in enumerate(tangents):
-            for mapped, single in zip(whole, checked.push_one(i, tangent), strict=True):
+            for mapped, single in zip(whole, checked.tangents_of_input(i, tangent), strict=True):
                 if not np.allclose(plain(mapped)[k], plain(single)):
                     raise GradcheckError(
                         f"the batched tangents of input {checked.places[i]} differ from the single ones"
@@ -328,7 +334,7 @@ def gradcheck(
 
     Args:
         func: A function of tensors that returns a tensor or a tuple of tensors.
-        inputs: A tensor or a tuple of tensors; those that require a gradient are checked.
+        inputs: A tensor or a tuple of tensors; the check covers those that require a gradient.
         eps, atol, rtol: The step of the differences, and the absolute and relative tolerances.
         raise_exception: Raise if a check fails; otherwise return False.
         nondet_tol: The absolute tolerance between two runs of backward.

@@ -1,8 +1,8 @@
 """Forward mode without a transform: dual tensors, which carry a tangent while a dual level is open.
 
-Levels nest: a dual tensor of an outer level can be the primal or the tangent of a dual tensor of an inner level, which
-gives mixed second derivatives. After a level is closed, its dual tensors behave as their primals, and `unpack_dual`
-returns None for their tangents.
+Levels can be nested: a dual tensor of an outer level may be the primal or tangent of one of an inner level, for mixed
+second derivatives. After a level ends, its dual tensors behave as their primals, and `unpack_dual` returns None for
+their tangents.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class ClosedDualLevel(DualLevel):
-    """The interpreter of a dual level after it is closed: dual tensors behave as their primals."""
+    """The interpreter of a dual level after its end: dual tensors behave as their primals."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         out = bind(primitive, tuple([primal_of(arg) for arg in args]), params)
@@ -64,7 +64,7 @@ _LEVELS: ContextVar[tuple[DualLevel, ...]] = ContextVar("func_dual_levels", defa
 
 
 _OPENED: weakref.WeakKeyDictionary[DualLevel, patching.OpenedTransform] = weakref.WeakKeyDictionary()
-"""What holds NumPy's converters for the open levels."""
+"""Keeps NumPy's converters in place for the open levels."""
 
 
 def _levels() -> tuple[DualLevel, ...]:
@@ -73,7 +73,7 @@ def _levels() -> tuple[DualLevel, ...]:
 
 
 def enter_dual_level() -> int:
-    """Open a dual level inside those that are open, and return its number (0 for the outermost).
+    """Open a dual level inside the open ones, and return its number (0 for the outermost).
 
     Example:
         >>> import func
@@ -113,8 +113,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise DualLevelError("exit_dual_level: no dual level is open")
     if level is not None and level != len(levels) - 1:
         raise DualLevelError(
-            f"exit_dual_level: level {level} is not the innermost, which is {len(levels) - 1}; levels are left in the "
-            "reverse of the order in which they were entered"
+            f"exit_dual_level: level {level} is not the innermost, which is {len(levels) - 1}; close levels in "
+            "the reverse order of opening them"
         )
     _LEVELS.set(levels[:-1])
     _close(levels[-1])
@@ -145,7 +145,7 @@ def dual_level() -> Iterator[int]:
     finally:
         if any([open_level is interpreter for open_level in _levels()]):
             exit_dual_level(level=len(levels) - 1)
-        elif type(interpreter) is DualLevel:  # left in another context, by a generator that is closed there
+        elif type(interpreter) is DualLevel:  # left in another context, by a generator that closes there
             _close(interpreter)
         del scope
 
@@ -220,7 +220,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def _snapshot(value: Array) -> Array:
-    """The value of a tensor, which later writes to the tensor do not change."""
+    """The value of a tensor, unaffected by later writes to the tensor."""
     if type(value) is Tracer and value._interpreter is EVALUATE:
         value = value._value
     elif isinstance(value, (np.ndarray, np.generic)) or type(value) is Tracer:

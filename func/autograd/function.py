@@ -25,8 +25,8 @@ from func.interpreters.stage import Stage
 from func.interpreters.structural_zeros import with_mask_of, without_mask
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
-from func.numpy.memory import place_like_arguments
-from func.numpy.sharing import box_arguments
+from func.numpy.memory import set_argument_layouts
+from func.numpy.sharing import link_arguments
 from func.transforms.custom import stop_gradient
 
 
@@ -35,8 +35,9 @@ class FunctionCtx:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        """For each argument of `apply`, whether its derivative is needed: now, in `backward` and `jvp`; in `forward`
-        and `setup_context`, now or later (a traced program, a checkpoint)."""
+        """For each argument of `apply`, whether a derivative needs it: now, in `backward` and `jvp`; now or later (a
+        traced program, a checkpoint), in `forward` and `setup_context`.
+        """
         self._saved: tuple[Any, ...] = ()
         self._forward: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
@@ -138,7 +139,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Call the operation. Arrays and tensors among the arguments are differentiated by `backward`."""
+        """Call the operation; `backward` differentiates the arrays and tensors among the arguments."""
         call = _FunctionCall(cls, args)
         arrays = [args[place] for place in call.places]
         if not any([type(array) is Tracer for array in arrays]):
@@ -152,7 +153,7 @@ class Function:
 
 
 class _FunctionCall:
-    """One call of a Function, whose methods take and return flat lists of arrays."""
+    """One call of a Function, with methods on flat lists of arrays."""
 
     def __init__(self, cls: type[Function], args: tuple[Any, ...]) -> None:
         self.cls = cls
@@ -170,11 +171,11 @@ class _FunctionCall:
         """The outputs that are no arrays, by place."""
         self.constant: list[int] = []
         self.dirty: dict[int, int] = {}
-        self.held: list[_Held] = []
+        self.saved_attributes: list[_ContextAttribute] = []
         self.shapes: list[tuple[int, ...]] = []
 
     def again(self, *leaves: Array) -> list[Array]:
-        """The operation on other values of the arrays, as a call with a context of its own."""
+        """The operation on other values of the arrays, as a call with a new context."""
         call = _FunctionCall(self.cls, self.args)
         outs = call(*leaves)
         self.has_single_output, self.others = call.has_single_output, call.others
@@ -186,7 +187,7 @@ class _FunctionCall:
         self.shapes = [shape_of(leaf) for leaf in leaves]
         if not needs_rule(leaves):
             tensors = as_user_tensors(leaves)
-            place_like_arguments(tensors, leaves)
+            set_argument_layouts(tensors, leaves)
             inputs = self._arguments(tensors, leaves)
             outs = self._outputs(inputs, self._run(inputs))
             is_tensor = all([level is EVALUATE for level in _levels(leaves)])
@@ -198,15 +199,15 @@ class _FunctionCall:
         """The arguments of `apply`, with tensors for the traced arrays among them and copies of the others."""
         arguments = list(self.args)
         for place, tensor, leaf in zip(self.places, tensors, leaves, strict=True):
-            is_plain = type(self.args[place]) is not Tracer and type(leaf) is not Tracer
-            if not is_plain:
+            is_traced_array = type(self.args[place]) is not Tracer and type(leaf) is not Tracer
+            if not is_traced_array:
                 arguments[place] = tensor
             elif not isinstance(leaf, np.generic):
                 arguments[place] = namespace_of((leaf,)).array(leaf)
         return arguments
 
     def _run(self, inputs: list[Any]) -> Any:
-        """Run `forward` in either style: its output."""
+        """The output of `forward`, in either style."""
         with no_grad_of_tensors():
             if self.has_context:
                 out = self._forward_by_rule(inputs) if self.has_vmap_rule else self.cls.forward(*inputs)
@@ -216,7 +217,7 @@ class _FunctionCall:
         return out
 
     def _forward_by_rule(self, inputs: list[Any]) -> Any:
-        """The output of `forward`; of a batch by the vmap rule, which gives no context."""
+        """The output of `forward`; for a batch by the vmap rule, without a context."""
         arrays = [inputs[place] for place in self.places]
         if mapping_level(arrays) is None:
             return self.cls.forward(*inputs)
@@ -233,7 +234,7 @@ class _FunctionCall:
         return self._run(list(self.args))
 
     def _outputs(self, inputs: list[Any], out: Any) -> list[Any]:
-        """The arrays that a run returned; notes which of them are constant or modified inputs."""
+        """The arrays of a run's result; notes which of them are constant or modified inputs."""
         ctx = self.ctx
         self.has_single_output = not isinstance(out, tuple)
         values = [out] if self.has_single_output else list(out)
@@ -250,26 +251,26 @@ class _FunctionCall:
         return [unboxed(operand(output)) for output in outs]
 
     def _forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        """Outputs and residuals: what the context holds of the run."""
+        """Outputs and residuals: the values of the run in the context."""
         tensors = as_user_tensors(leaves)
-        box_arguments(run, self.cls.forward, tensors, leaves)
+        link_arguments(run, self.cls.forward, tensors, leaves)
         inputs = self._arguments(tensors, leaves)
         outs = self._outputs(inputs, self._run(inputs))
         self.ctx._constant = self.ctx._dirty = ()
-        held = [_Held(name, value, run) for name, value in vars(self.ctx).items()]
-        self.held = [attribute for attribute in held if attribute.residuals]
-        for attribute in self.held:
+        attributes = [_ContextAttribute(name, value, run) for name, value in vars(self.ctx).items()]
+        self.saved_attributes = [attribute for attribute in attributes if attribute.residuals]
+        for attribute in self.saved_attributes:
             vars(self.ctx)[attribute.name] = attribute.placeholder
-        return outs, [residual for attribute in self.held for residual in attribute.residuals]
+        return outs, [residual for attribute in self.saved_attributes for residual in attribute.residuals]
 
     @contextlib.contextmanager
     def _context(
         self, residuals: Sequence[Array], needed: Sequence[bool], forward: bool = False
     ) -> Iterator[FunctionCtx]:
-        """The context of the call with these residuals, for one call of a rule. What the rule sets on it stays.
+        """The context of the call with these residuals, for one call of a rule.
 
-        It is a copy, since rules may run in several threads at once, and inside each other. Which arrays have a
-        derivative is known when the rule is called: a program and a checkpoint are differentiated after `forward`.
+        It is a copy, since rules may run in several threads at once, and inside each other. The call of the rule
+        determines the arrays with a derivative: a program or a checkpoint differentiates after `forward`.
         """
         ctx = copy.copy(self.ctx)
         flags = needed
@@ -278,10 +279,10 @@ class _FunctionCall:
             flags = [is_needed.get(place, False) for place in range(len(self.args))]
         ctx.needs_input_grad = tuple(flags)
         tensors = iter(as_user_tensors(residuals))
-        for held in self.held:
-            value = held.rebuilt(tensors)
-            if vars(ctx).get(held.name) is held.placeholder:  # otherwise a rule has set it to something else
-                vars(ctx)[held.name] = value
+        for attribute in self.saved_attributes:
+            value = attribute.rebuilt(tensors)
+            if vars(ctx).get(attribute.name) is attribute.placeholder:  # otherwise a rule has set another value
+                vars(ctx)[attribute.name] = value
         if forward and ctx._forward:
             ctx._saved = ctx._forward
         before = dict(vars(ctx))
@@ -323,14 +324,14 @@ class _FunctionCall:
     def _fitted(self, gradient: Array, i: int, name: str) -> Array:
         """A gradient in the shape of its argument: summed where the argument broadcasts to its shape."""
         shape = self.shapes[self.places.index(i)]
-        given = shape_of(gradient)
-        if given == shape:
+        old_shape = shape_of(gradient)
+        if old_shape == shape:
             return gradient
-        padded = (1,) * (len(given) - len(shape)) + tuple(shape)
-        if len(shape) > len(given) or any([n not in (1, m) for n, m in zip(padded, given, strict=True)]):
+        padded = (1,) * (len(old_shape) - len(shape)) + tuple(shape)
+        if len(shape) > len(old_shape) or any([n not in (1, m) for n, m in zip(padded, old_shape, strict=True)]):
             raise CustomRuleError(
-                f"{name} returned an invalid gradient at index {i} - got {list(given)} but expected shape compatible "
-                f"with {list(shape)}"
+                f"{name} returned an invalid gradient at index {i} - got {list(old_shape)} but expected shape "
+                f"compatible with {list(shape)}"
             )
         return unbroadcast(gradient, shape)
 
@@ -364,7 +365,7 @@ class _FunctionCall:
         return batched, [axis is not None for axis in axes]
 
     def result(self, outs: list[Array]) -> Any:
-        """The value that `apply` returns."""
+        """The result of `apply`."""
         outs = [boxed(stop_gradient(out)) if i in self.constant else out for i, out in enumerate(outs)]
         for i, place in self.dirty.items():
             rebind(self.args[place], outs[i])
@@ -374,13 +375,13 @@ class _FunctionCall:
 
     @staticmethod
     def _with_others(arrays: Sequence[Any], others: dict[int, Any]) -> list[Any]:
-        """One value for each output: the others at their places, the arrays between them."""
+        """One value for each output, arrays and others at their places."""
         remaining = iter(arrays)
         return [others[i] if i in others else next(remaining) for i in range(len(arrays) + len(others))]
 
 
-class _Held:
-    """An attribute of a context that holds values of the run: the residuals, for which `parts` has None."""
+class _ContextAttribute:
+    """An attribute of a context with values of the run: its residuals, and None for them in `parts`."""
 
     def __init__(self, name: str, value: Any, run: PrimalRun) -> None:
         self.name = name
@@ -398,7 +399,7 @@ class _Held:
 
 
 def _is_used_up(value: Tracer, run: PrimalRun) -> bool:
-    """Whether a traced value means nothing in backward as it is: it is of the run, or of a level below it."""
+    """Whether a traced value is useless in backward: it belongs to the run, or to a level below it."""
     (value,) = without_tensors([value], run)
     return run.owns(value) or (type(unboxed(value)) is Tracer and type(value._interpreter) is not Imperative)
 
@@ -412,11 +413,11 @@ class _FunctionPullback:
 
     @property
     def takes_missing(self) -> bool:
-        """Whether the pullback takes None for cotangents that are zero."""
+        """Whether the pullback takes None for zero cotangents."""
         return not self.call.ctx._materializes
 
     def needing(self, needed: Sequence[bool]) -> Any:
-        """The pullback for these of the arrays among the arguments."""
+        """The pullback for these arguments."""
         return functools.partial(self.call.backward, needed)
 
 
@@ -427,12 +428,12 @@ class _FunctionPush:
         self.call = call
 
     def needing(self, needed: Sequence[bool]) -> Any:
-        """The tangent rule where these of the arrays among the arguments have a tangent."""
+        """The tangent rule for tangents of these arguments."""
         return functools.partial(self.call.push, needed)
 
 
 def _levels(values: Sequence[Any]) -> Iterator[Any]:
-    """The interpreters of some traced values and of what is inside them."""
+    """The interpreters of some traced values and of the values inside them."""
     for value in values:
         while type(value) is Tracer:
             yield value._interpreter
@@ -440,7 +441,7 @@ def _levels(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _is_differentiated_first(values: Sequence[Any]) -> bool:
-    """Whether the topmost level that traces some of the values is one that differentiates, above any vmap."""
+    """Whether the topmost level of the values differentiates, above any vmap."""
     levels = [value._interpreter for value in values if type(value) is Tracer]
     return not isinstance(max(levels, key=lambda level: level.level), (Vmap, Stage))
 
@@ -471,9 +472,9 @@ def as_user_tensors(values: Sequence[Array]) -> list[Any]:
 
 @without_engine_frames
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` whose result cannot be differentiated again, which raises NotDifferentiableError.
+    """Decorate a `backward` without a second derivative: its result raises NotDifferentiableError.
 
-    Nothing in its code is traced, so it may use other libraries than NumPy.
+    Its code runs untraced, so it may use other libraries than NumPy.
 
     Example:
         >>> import func
@@ -505,16 +506,16 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         grads = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         arrays = [operand(without_mask(x)) for x in inputs if x is not None]
         known = [unboxed(operand(without_mask(gradient))) for gradient in grads if gradient is not None]
-        outs = iter(custom_rules.known_outputs(known, arrays, _refuse))
+        outs = iter(custom_rules.known_outputs(known, arrays, _raise_twice))
         grads = [None if gradient is None else with_mask_of(gradient, next(outs)) for gradient in grads]
         return tuple(grads) if isinstance(returned, (tuple, list)) else grads[0]
 
     return once
 
 
-def _refuse(residuals: Any, cts: Any) -> Any:
+def _raise_twice(residuals: Any, cts: Any) -> Any:
     raise NotDifferentiableError(_TWICE)
 
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
-_refuse.refusal = _TWICE  # type: ignore[attr-defined]
+_raise_twice.reason = _TWICE  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Jacobian and Hessian products and matrices of functions of tensors, with the API of torch.autograd.functional.
 
-The function is called with new tensors that require a gradient, so that it may itself use `func.autograd.grad`.
+They call the function with new tensors that require a gradient, so it may itself use `func.autograd.grad`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         inputs: A tensor (or array), or a tuple of them.
         v: The vector, of the structure and shapes of the outputs; None for an output of one element.
         create_graph: The outputs and the product can be differentiated again.
-        strict: Raise where an output does not depend on an input, instead of giving zeros.
+        strict: Raise where an output does not depend on an input, instead of returning zeros.
 
     Raises:
         BackwardError: `v` does not fit the outputs, or strict mode found an independent output (a RuntimeError).
@@ -82,7 +82,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         inputs: A tensor (or array), or a tuple of them.
         v: The vector, of the structure and shapes of the inputs; None for an input of one element.
         create_graph: The outputs and the product can be differentiated again.
-        strict: Raise where an output does not depend on an input, instead of giving zeros.
+        strict: Raise where an output does not depend on an input, instead of returning zeros.
 
     Raises:
         BackwardError: `v` does not fit the inputs, or strict mode found an independent output (a RuntimeError).
@@ -112,7 +112,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         inputs: A tensor (or array), or a tuple of them.
         v: The vector, of the structure and shapes of the inputs; None for an input of one element.
         create_graph: The output and the product can be differentiated again.
-        strict: Raise where the output or its gradient does not depend on an input, instead of giving zeros.
+        strict: Raise where the output or its gradient does not depend on an input, instead of returning zeros.
 
     Raises:
         BackwardError: `v` does not fit the inputs, the output is not one element, or strict mode found an independence
@@ -138,8 +138,8 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The output of a function, and the product of its Hessian with a vector: (output, hvp), forward over reverse.
 
-    Arguments and errors are those of `vhp`, and so is the product, as a Hessian is symmetric. One forward pass over
-    the gradient is usually quicker than a second backward pass.
+    Arguments, errors and the product are those of `vhp`, as a Hessian is symmetric. One forward pass over the gradient
+    is usually quicker than a second backward pass.
 
     Example:
         >>> import func
@@ -176,7 +176,7 @@ def jacobian(
         func: A function of tensors that returns a tensor or a tuple of tensors.
         inputs: A tensor (or array), or a tuple of them.
         create_graph: The Jacobian can be differentiated again.
-        strict: Raise where an output does not depend on an input, instead of giving zeros.
+        strict: Raise where an output does not depend on an input, instead of returning zeros.
         vectorize: Compute all rows (columns) at once, as by `func.vmap`; by default one after the other.
         strategy: "reverse-mode" computes rows, "forward-mode" columns.
 
@@ -212,9 +212,9 @@ def hessian(
         func: A function of tensors that returns one tensor of one element.
         inputs: A tensor (or array), or a tuple of them.
         create_graph: The Hessian can be differentiated again.
-        strict: Raise where the output or its gradient does not depend on an input, instead of giving zeros.
+        strict: Raise where the output or its gradient does not depend on an input, instead of returning zeros.
         vectorize: Compute all rows (columns) at once, as by `func.vmap`; by default one after the other.
-        outer_jacobian_strategy: The mode in which the gradient is differentiated, "reverse-mode" or "forward-mode".
+        outer_jacobian_strategy: The mode of the derivative of the gradient, "reverse-mode" or "forward-mode".
 
     Raises:
         BackwardError: strict with vectorize or with forward mode, the output is not one element, or strict mode found
@@ -381,9 +381,9 @@ def _new_leaves(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
     """New tensors with these values that require gradients; with `create` they depend on the values."""
     values = [operand(value) if create else _without_history(operand(value)) for value in values]
     interpreter = ambient()
-    inner = max([value._interpreter for value in values if type(value) is Tracer], key=_by_level, default=interpreter)
-    if inner.level > interpreter.level:  # a dual level, or the run of a checkpoint or rule
-        interpreter = inner if isinstance(inner, Imperative) else ambient_of(inner)
+    highest = max([value._interpreter for value in values if type(value) is Tracer], key=_by_level, default=interpreter)
+    if highest.level > interpreter.level:  # a dual level, or the run of a checkpoint or rule
+        interpreter = highest if isinstance(highest, Imperative) else ambient_of(highest)
     return tuple([_tensor_at(value, interpreter) for value in values])
 
 
@@ -434,7 +434,7 @@ def _as_array(value: Array) -> Array:
 
 
 def _single(outputs: tuple[bool, tuple[Any, ...]], function: Callable[..., Any], name: str) -> Any:
-    """The output of a function whose Hessian is taken: one tensor of one element."""
+    """The output of a function for a Hessian: one tensor of one element."""
     is_tuple, (out, *rest) = outputs
     if is_tuple and rest:
         raise BackwardError(
@@ -449,7 +449,7 @@ def _single(outputs: tuple[bool, tuple[Any, ...]], function: Callable[..., Any],
 
 
 def _vectors_like(v: Any, like: Sequence[Any], is_tuple: bool, name: str, what: str, create: bool) -> tuple[Any, ...]:
-    """The vectors `v`, with the shapes of the tensors; None stands for the number one for a single element."""
+    """The vectors `v`, with the shapes of the tensors; None means the number one for a single element."""
     if v is None:
         if len(like) != 1 or like[0].size != 1:
             raise BackwardError(
@@ -504,7 +504,7 @@ def _check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, 
 
 
 def _cotangents(outputs: Sequence[Any], inputs: Sequence[Any], vectors: Sequence[Any], create: bool) -> list[Any]:
-    """Cotangents of the inputs, which are zeros for inputs that no output depends on."""
+    """Cotangents of the inputs; zeros for inputs that no output depends on."""
     pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if _is_recorded(o, inputs)]
     if not pairs:
         return [zeros_like(_without_history(value)) for value in inputs]

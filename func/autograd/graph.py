@@ -77,7 +77,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """For each argument, its node (None without a gradient) and the index of the node's output that it is."""
+        """For each argument, its node (None without a gradient) and its index among the node's outputs."""
         return tuple([(None, 0) if parent is None else _edge(parent) for parent in self._node[PARENTS]])
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
@@ -118,7 +118,7 @@ def output_number(tensor: Any) -> int:
 
 
 class GradientEdge(NamedTuple):
-    """An edge of a graph at which gradients can be computed: a node and the index of its output."""
+    """An edge of a graph for gradients: a node and the index of its output."""
 
     node: Node
     output_nr: int
@@ -183,10 +183,10 @@ def saved_bytes(tensor: Any) -> int:
 
 
 def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Call hook(grad) whenever the gradient of this tensor is computed.
+    """Call hook(grad) for each new gradient of this tensor.
 
     The hook may return another gradient, but must not modify its argument. Hooks run in the order of registration,
-    before the gradient is accumulated.
+    before accumulation.
 
     Example:
         >>> import func
@@ -230,8 +230,8 @@ class _MultiHandle:
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> _MultiHandle:
     """Call `fn` once in each backward pass.
 
-    In mode "all" it is fn(gradients), called when the last gradient is computed, with None for tensors that have none;
-    in mode "any" it is fn(gradient), called with the first gradient.
+    Mode "all" calls fn(gradients) after the last gradient, with None for tensors without one; mode "any" calls
+    fn(gradient) with the first gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")

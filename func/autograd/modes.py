@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from func.interpreters.core import modes, next_level
 from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Entered, Mode, Setting
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ModeContext:
     """A context manager, and a decorator of functions, generators and coroutines, that sets a context variable.
 
-    For a generator or coroutine the setting holds while its own code runs, not while it is suspended.
+    In a generator or coroutine the setting applies while its own code runs, not during suspension.
     """
 
     _variable: ContextVar[Any]
@@ -45,7 +45,7 @@ class ModeContext:
         self._leave()
 
     def _leave(self) -> None:
-        """End the last setting that was entered here: several threads may have entered one context."""
+        """End the last setting of this context: several threads may have entered it."""
         entered, present = self._entered, self._variable.get()
         place = len(entered) - 1
         if entered[place][0] is not present:
@@ -91,9 +91,9 @@ class ModeContext:
 
         return wrapped  # type: ignore[return-value]
 
-    def _steps(self, inner: Any) -> Generator[Any, Any, Any]:
+    def _steps(self, coroutine: Any) -> Generator[Any, Any, Any]:
         """Run a generator or coroutine, entering this context for each of its steps."""
-        step = functools.partial(inner.send, None)
+        step = functools.partial(coroutine.send, None)
         while True:
             try:
                 with self.clone():
@@ -101,9 +101,9 @@ class ModeContext:
             except StopIteration as stop:
                 return stop.value
             try:
-                step = functools.partial(inner.send, (yield value))
+                step = functools.partial(coroutine.send, (yield value))
             except BaseException as error:
-                step = functools.partial(inner.throw, error)
+                step = functools.partial(coroutine.throw, error)
 
 
 class _Awaitable(NamedTuple):
@@ -116,7 +116,7 @@ class _Awaitable(NamedTuple):
 
 
 class _ImmediateContext(ModeContext):
-    """A context whose setting holds from its construction, and as a context manager until the end of the block."""
+    """A context that applies from its construction, and as a context manager until the end of the block."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -136,7 +136,7 @@ class _ImmediateContext(ModeContext):
 
 
 def _recording_mode(records: bool) -> Mode:
-    """A mode inside the present one. In inference mode nothing is recorded, whatever mode is entered inside."""
+    """A mode inside the present one. Inference mode records nothing, even in modes inside it."""
     infers = is_inference_mode_enabled()
     return Mode(next_level(), records and not infers, infers, MODE.get())
 
@@ -164,10 +164,9 @@ class _RecordingContext(ModeContext):
 class no_grad(_RecordingContext):
     """Switches recording off: results require no gradient.
 
-    A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task. It
-    affects the transforms that run when it is entered, not those entered inside it: `func.grad` respects an inner
-    `no_grad`, but not an outer one; so do all transforms, forward mode among them. Dual numbers of
-    `func.autograd.forward_ad` keep their tangents.
+    A context manager, and a decorator of functions, generators and coroutines; it applies to the thread or task. It
+    affects running transforms, not those that start inside it: `func.grad` and all others, forward mode among them,
+    respect an inner `no_grad` but not an outer one. Dual numbers of `func.autograd.forward_ad` keep their tangents.
 
     Example:
         >>> import func
@@ -182,9 +181,9 @@ class no_grad(_RecordingContext):
 
 
 class no_grad_of_tensors(_RecordingContext):
-    """Switches recording off for tensors alone: what the forward functions of rules run in.
+    """Switches recording off for tensors alone: the mode of the forward functions of rules.
 
-    A transform around them goes on, as the derivatives of what they compute may be asked for.
+    An outer transform continues, as it may need the derivatives of their computations.
     """
 
     def _setting(self) -> Mode:
@@ -234,7 +233,7 @@ class set_grad_enabled(_ImmediateContext):
 
 
 class inference_mode(ModeContext):
-    """A `no_grad` whose results cannot take part in recorded computations, which raise InferenceTensorError for them.
+    """A `no_grad` whose results cannot take part in recorded computations: InferenceTensorError.
 
     Example:
         >>> import func
@@ -266,8 +265,8 @@ class inference_mode(ModeContext):
 class detect_anomaly(ModeContext):
     """Raises at the first NaN or infinity in the forward or backward pass; slow, for debugging.
 
-    The error shows the line of the forward operation that computed the value, its operands and the first index. With
-    `check_nan=False` only the lines are recorded.
+    The error shows the line of the forward operation that computed the value, its operands and the first index.
+    `check_nan=False` records only the lines.
 
     Example:
         >>> import numpy as np, func

@@ -40,8 +40,8 @@ from func.interpreters.core.errors import (
 from func.interpreters.grad import Grad
 from func.interpreters.host.display import escaped, html_table
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative import writes
 from func.interpreters.imperative.interpreter import (
     Imperative,
@@ -60,17 +60,16 @@ from func.numpy.argument_checks import to_dtype
 from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer
-"""An array that records what is done with it, made by :py:obj:`func.tensor`: `isinstance(x, func.Tensor)` asks for one.
+"""An array that records its operations, made by :py:obj:`func.tensor`; test for it with `isinstance(x, func.Tensor)`.
 
-It has the attributes and methods of a NumPy array, goes through NumPy's functions and through every transform, and has
-those of the imperative interface:
+It has the attributes and methods of a NumPy array, and works in NumPy's functions and in every transform. The
+imperative interface adds:
 
-- `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode
-- `detach()`, `numpy()`, `item()`, `tolist()`: the value alone
-- `clone()`: a copy that stays in the graph
-- `register_hook()`, `register_post_accumulate_grad_hook()`: functions of the gradient as it arrives
+- `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode -
+`detach()`, `numpy()`, `item()`, `tolist()`: the value alone - `clone()`: a copy that stays in the graph -
+`register_hook()`, `register_post_accumulate_grad_hook()`: functions of each new gradient
 
-Traced values are of this class too: what a function sees inside of a transform.
+The traced values inside of a transform are of this class too.
 
 Example:
     >>> import func
@@ -91,7 +90,7 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor with a copy of the data: an array that can require a gradient.
 
     Args:
-        data: An array, a number, a nested list, or a tensor, whose history is dropped.
+        data: An array, a number, a nested list, or a tensor, without its history.
         dtype: The dtype; None keeps NumPy's.
         requires_grad: Record operations on it, so that `backward` can fill its `grad`; requires a floating point dtype.
 
@@ -117,7 +116,7 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
 
 
 def _new_tensor(value: Array) -> Any:
-    """A tensor of a value, which shares the history of a traced one but is not the same object."""
+    """A tensor of a value, with the history of a traced one but another identity."""
     return unboxed_copy(value) if type(value) is Tracer else boxed(value)
 
 
@@ -190,18 +189,18 @@ def _is_tensor(value: Any) -> bool:
 
 
 def identity_hash(self: Any) -> int:
-    """The hash of a tensor, which goes by identity. Other traced values have none, as NumPy's arrays have none."""
+    """The hash of a tensor, by identity. Other traced values have none, like NumPy's arrays."""
     if _is_tensor(self):
         return object.__hash__(self)
     raise TypeError(
         f"unhashable type: an array that func.{self._interpreter.transform} traces{at_line()}\n"
-        "It stands for an array, or a number that is not known, so it cannot be a member of a set or the key of a "
+        "It represents an array, or an unknown number, so it cannot be a member of a set or the key of a "
         "dict or cache. Use a name or an index as the key; tensors of func.tensor are hashed by identity."
     )
 
 
 def _become(self: Any, value: Array) -> None:
-    """Replace a tensor by its value, which drops its history."""
+    """Replace a tensor by its value, without its history."""
     if type(value) is Tracer:
         self._interpreter, self._value, self._attached = value._interpreter, value._value, value._attached
     else:
@@ -241,7 +240,7 @@ def retains_grad(self: Any) -> bool:
 
 
 def _detached(value: Any) -> Any:
-    """The value of a tensor without its history, which no running transform differentiates either."""
+    """The value of a tensor without its history; no running transform differentiates it either."""
     value = value._value if type(value._interpreter) is Imperative else value
     if type(value) is Tracer and value._interpreter is not EVALUATE:
         value = stop_gradient(value)
@@ -256,9 +255,9 @@ def detach(self: Any) -> Any:
 
 
 def get_data(self: Any) -> Any:
-    """`x.data`: as `x.detach()`, but writes to it are not counted in the version of x.
+    """`x.data`: like `x.detach()`, but writes to it do not count in the version of x.
 
-    Only tensors have it. Of an array it is the buffer, which a traced one does not have.
+    Only tensors have it: for an array it is the buffer, which a traced one lacks.
     """
     try:
         if not _is_tensor(self):
@@ -270,7 +269,7 @@ def get_data(self: Any) -> Any:
 
 
 def detach_(self: Any) -> Any:
-    """Drop the history in place, which makes the tensor a leaf that requires no gradient."""
+    """Drop the history in place: the tensor becomes a leaf that requires no gradient."""
     if type(self._interpreter) is Imperative:
         if memory.view_of(self) is not None:
             raise LeafError("detach_ of a view would separate it from its base; use x.detach()")
@@ -284,7 +283,7 @@ def set_data(self: Any, value: Any) -> None:
         raise UnsupportedFunctionError(
             "`x.data = value` replaces the numbers of a tensor; this is an array that "
             f"func.{self._interpreter.transform} traces{at_line()}\n"
-            "Write x[...] = value, which is recorded, or x.detach()[...] = value, which is not."
+            "Write x[...] = value to record it, or x.detach()[...] = value to not record it."
         )
     value = _plain(operand(value))
     if is_plain_array(value) or not hasattr(value, "dtype"):
@@ -328,7 +327,7 @@ def clone(self: Any) -> Any:
 
 
 def shallow_copy(self: Any) -> Any:
-    """`copy.copy(x)`: of a leaf another leaf without a gradient, of any other traced value a recorded copy."""
+    """`copy.copy(x)`: for a leaf another leaf without a gradient, for any other traced value a recorded copy."""
     if type(self._interpreter) is not Imperative or not is_leaf_node(self._attached):
         return copied_as_it_is(self)
     return new_leaf(self._interpreter, self._value)
@@ -354,7 +353,7 @@ def reduce(self: Any, protocol: Any = None) -> Any:
             "transform"
         )
     gradient = get_grad(self)
-    if gradient is not None and gradient.requires_grad:  # its history stays here, as that of a value would
+    if gradient is not None and gradient.requires_grad:  # its history stays here, like that of a value
         gradient = gradient.detach()
     return _restored, (self._value, type(self._interpreter) is Imperative, gradient)
 
@@ -380,7 +379,7 @@ def tensor_repr(self: Any, fallback: Callable[[Any], str]) -> str:
 
 
 def _shown_array(self: Any) -> Any:
-    """The numbers of a tensor on the host; None where it stands for what is not known, or is traced."""
+    """The numbers of a tensor on the host; None if it is traced or its numbers are unknown."""
     bottom = known_value(self)
     if bottom is None or type(self._value) is Tracer:
         return None
@@ -388,7 +387,7 @@ def _shown_array(self: Any) -> Any:
 
 
 def _history(self: Any) -> str:
-    """What a tensor's repr says of its gradient, if anything."""
+    """The part of a tensor's repr about its gradient, if any."""
     if type(self._interpreter) is not Imperative:
         return ""
     node = graph.grad_fn(self)
@@ -396,7 +395,7 @@ def _history(self: Any) -> str:
 
 
 def show_html(self: Any) -> str | None:
-    """A tensor in a notebook: a table of at most two axes, shape, dtype and history. None for what is traced."""
+    """A tensor in a notebook: a table of at most two axes, shape, dtype and history; None for traced values."""
     if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
         return None
     array = _shown_array(self)
@@ -410,7 +409,7 @@ def show_html(self: Any) -> str | None:
 
 
 def _cells(array: Any) -> list[list[str]]:
-    """The numbers of a matrix as NumPy prints them, without those in the middle of many rows or columns."""
+    """The numbers of a matrix as NumPy prints them, without the middle of many rows or columns."""
     rows, columns = [
         [*range(length)] if length <= MOST_CELLS else [*range(MOST_CELLS // 2), *range(-(MOST_CELLS // 2), 0)]
         for length in array.shape

@@ -1,4 +1,4 @@
-"""jit and what belongs to it: static and donated arguments, inspection, profiles, export.
+"""jit and its tools: static and donated arguments, inspection, profiles, export.
 
-A function and its arguments come in; a traced Program, or results of its compiled code, come out.
+They take a function and its arguments, and return a traced Program, or results of its compiled code.
 """

@@ -24,11 +24,11 @@ from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import Transformed, keeps_parameters, transform
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
-"""How exported code is compiled, unless told otherwise. None of them changes results."""
+"""The default compiler flags of exported code. None of them changes results."""
 _KEYWORDS = """
 auto bool break case catch char class complex const continue default delete do double else enum extern false float for
 friend goto if inline int long namespace new operator private protected public register restrict return short signed
@@ -55,7 +55,7 @@ KINDS = ("c", "object", "library")
 
 
 class CArray(NamedTuple):
-    """An input or output of exported code: its name in C, what it is in Python, shape and dtype."""
+    """An input or output of exported code: its name in C, its expression in Python, shape and dtype."""
 
     name: str
     label: str
@@ -69,10 +69,10 @@ class CArray(NamedTuple):
 
 
 class CModule:
-    """A function as C: what `func.to_c(f)(*args)` returns.
+    """A function as C: the result of `func.to_c(f)(*args)`.
 
-    `source` and `header` are the texts of a .c and a .h file, `name` is the function's name in them, `inputs` and
-    `outputs` tell its parameters in their order, and `workspace` the bytes of memory that a call needs beside them.
+    `source` and `header` are the texts of a .c and a .h file, and `name` is the function's name in them. `inputs` and
+    `outputs` are its parameters in order, and `workspace` the further bytes that a call needs.
 
     Example:
         >>> import numpy as np, func
@@ -101,7 +101,7 @@ class CModule:
         self.workspace = workspace
         self.column_major = column_major
         self.structure: Any = None
-        """Of a sparse derivative, the SciPy array (CSR, by columns CSC) whose entries the function computes."""
+        """The SciPy array type of a sparse derivative (CSR, by columns CSC), whose entries the function computes."""
 
     def __repr__(self) -> str:
         listed = [
@@ -124,10 +124,10 @@ class CModule:
     def load(self, *, compiler: str | None = None, flags: Sequence[str] = (*FLAGS, "-march=native")) -> CFunction:
         """Compile the source with a C compiler, and load it: a function of NumPy arrays in the order of `inputs`.
 
-        To try exported code from Python. `compiler` is the environment's CC, or cc, by default.
+        This tries exported code from Python. `compiler` is the environment's CC, or cc, by default.
 
         Raises:
-            NoSourceError: There is no such compiler, or it refuses the source.
+            NoSourceError: There is no such compiler, or it rejects the source.
 
         Example:
             >>> import numpy as np, func, shutil
@@ -156,7 +156,7 @@ class CFunction:
         """The output, or a tuple of several, for arguments of the shapes and dtypes of the inputs.
 
         Raises:
-            ArgumentError: The arguments are not those that the code was made for.
+            ArgumentError: The arguments do not have the shapes and dtypes of the inputs.
             ArithmeticError: The code reports an error: a singular matrix, or an index out of range.
         """
         module = self.module
@@ -164,7 +164,7 @@ class CFunction:
             raise ArgumentError(f"{module.name}: takes {len(module.inputs)} arrays, got {len(args)}")
         order: Literal["C", "F"] = "F" if module.column_major else "C"
         passed: list[Any] = []
-        kept = []
+        converted = []
         for array, arg in zip(module.inputs, args, strict=True):
             value = np.asarray(arg)
             if value.shape != array.shape or not np.can_cast(value.dtype, array.dtype, "same_kind"):
@@ -173,7 +173,7 @@ class CFunction:
                     f"got {Aval(value.shape, value.dtype)!r}"
                 )
             value = np.array(value, array.dtype, order=order, ndmin=0)
-            kept.append(value)
+            converted.append(value)
             passed.append(_number(value) if array.by_value else value.ctypes.data_as(ctypes.c_void_p))
         outs = [np.empty(array.shape, array.dtype, order) for array in module.outputs]
         memory = np.empty(module.workspace + 64, np.uint8)
@@ -206,7 +206,7 @@ def to_c(
     column_major: bool = False,
     finite: bool = False,
 ) -> Callable[..., CModule]:
-    """A function as C99 that runs without Python: `to_c(f)(*args)` for arguments like the given ones.
+    """A function as C99 that runs without Python: `to_c(f)(*args)` for arguments like these.
 
     `f` is any function that `func.jit` compiles as a whole: a derivative (`func.grad(f)`, `func.jacobian(f)`,
     `func.hessian(f)`), with loops, branches and small linear algebra. The result has a source and a header of one
@@ -218,27 +218,27 @@ def to_c(
     address, row by row (`column_major=True`: column by column, as Fortran and Julia have them); numbers of shape () by
     value, but complex ones as the address of two parts. Dtypes keep their sizes: float64 is double, float32 float,
     int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
-    inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL where that is 0. The function
+    inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The function
     allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
-    0, or 1 where a matrix was singular or an index out of range; the outputs are of no use then.
+    0, or 1 with invalid outputs for a singular matrix or an index out of range.
 
-    The code is plain: loops and calls of the C library's functions. Large products of matrices and solves with large
-    triangles go to CBLAS where it is compiled with -DFUNC_CBLAS, LU and Cholesky factors of more than 64 rows to
-    LAPACKE with -DFUNC_LAPACK. Where a zero may meet an infinity in a pullback there is a second, NaN-safe function,
-    which runs where a result of the first has a NaN. Factors have LAPACK's signs; eigenvectors and singular vectors may
-    differ from LAPACK's by a sign, complex ones by a factor of modulus 1.
+    The code is plain: loops and calls of the C library's functions. Compiled with -DFUNC_CBLAS, it calls CBLAS for
+    large matrix products and triangular solves; with -DFUNC_LAPACK, LAPACKE for LU and Cholesky factors of more than 64
+    rows. If a zero may meet an infinity in a pullback, a second, NaN-safe function runs after a NaN result. Factors
+    have LAPACK's signs; eigenvectors and singular vectors may differ from LAPACK's by a sign, complex ones by a factor
+    of modulus 1.
 
     Args:
         f: The function.
-        static_argnums: Positional arguments that are built in and are no inputs.
-        static_argnames: Arguments by name that are built in.
+        static_argnums: Positional arguments to build in as constants.
+        static_argnames: Arguments by name to build in.
         name: The function's name in C; f's own name by default.
         column_major: Whether arrays have their columns in memory, one after the other.
 
     Raises:
         StagingError: The function's Python depends on traced values.
-        NoSourceError: An operation has no form in C: it calls Python back (func.debug.callback), or a library.
-        ArgumentError: The name is no name of C.
+        NoSourceError: An operation has no form in C: it calls back into Python (func.debug.callback), or a library.
+        ArgumentError: The name is not a C identifier.
 
     Example:
         >>> import numpy as np, func
@@ -248,7 +248,7 @@ def to_c(
         >>> [array.name for array in module.inputs], module.outputs[0].shape
         (['w', 'x'], (3,))
     """
-    refuse_values(static_argnums, "static_argnums", "to_c", f)
+    check_no_value(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not _is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)
@@ -278,7 +278,7 @@ def _sparse_module(
     """The entries of a sparse derivative, and its structure as constant arrays: by rows, or by columns."""
     from func.backends.c.element_operations import constant_text  # start-up time
 
-    compute, pattern, values, moving = f.sparse_entries(args, kwargs)
+    compute, pattern, values, traced_places = f.sparse_entries(args, kwargs)
     structure = pattern
     if column_major:
         numbers = np.arange(pattern.nnz)
@@ -292,7 +292,7 @@ def _sparse_module(
     ]
     jitted: Any = jit(compute)
     entry = jitted.cached_call(tuple(values), {})[3]
-    module = _module(name, f, entry.compiled, [labels[i] for i in moving], [""], False, finite)
+    module = _module(name, f, entry.compiled, [labels[i] for i in traced_places], [""], False, finite)
     constants = [(f"{name}_starts", structure.indptr), (f"{name}_indices", structure.indices)]
     line, across = ("column", "rows") if column_major else ("row", "columns")
     shape = (("ROWS", pattern.shape[0]), ("COLUMNS", pattern.shape[1]), ("ENTRIES", pattern.nnz))
@@ -312,7 +312,7 @@ def _sparse_module(
 
 
 def _reordered(compute: Any, order: Any) -> Any:
-    """A function of the same results in another order."""
+    """A function with the same results in another order."""
 
     def reordered(*values: Any) -> Any:
         return compute(*values)[order]
@@ -389,18 +389,18 @@ def _native(program: Program, f: Any, checked: bool, column_major: bool, finite:
     except NotNative as error:
         raise _no_source(f, error) from None
     except RuleError as error:
-        raise NoSourceError(f"func.to_c: {name_of(f)} cannot be written in C: {error.__cause__}") from error
+        raise NoSourceError(f"func.to_c: {name_of(f)} has no form in C: {error.__cause__}") from error
 
 
 def _no_source(f: Any, reason: Exception) -> NoSourceError:
     return NoSourceError(
-        f"func.to_c: {name_of(f)} cannot be written in C: {reason}; func.to_source writes it for NumPy, and "
+        f"func.to_c: {name_of(f)} has no form in C: {reason}; func.to_source writes it for NumPy, and "
         "func.save keeps it as a Program"
     )
 
 
 def _by_columns(program: Program) -> Program:
-    """The program on arrays that have their columns in memory: on the transposes of arrays that have their rows."""
+    """The program on column-major arrays: on the transposes of row-major ones."""
     from func.interpreters import drivers  # start-up time
     from func.interpreters.compile.passes import optimize
     from func.interpreters.stage import DerivedStage
@@ -420,7 +420,7 @@ def _turned(x: Any) -> Any:
 
 
 def _described(f: Any) -> str:
-    """What the function is, as the first line of its help has it."""
+    """The first line of the function's help."""
     text = (getattr(f, "__doc__", None) or "").strip().splitlines()
     from func.backends.c.declarations import comment  # start-up time
 
@@ -493,18 +493,17 @@ def export(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], CModule]:
     """Write a function as C, or compiled, into files: `export(f, path)(*args)`.
 
-    See `func.to_c` for what the function is in C. The name in C is that of the file, unless `name` is given. `kind` is
+    `func.to_c` describes the function in C. Its name in C is `name`, or that of the file. `kind` is
 
-    - "c": `path` is the source, with the header beside it; a path without an ending gets `.c`;
-    - "object": `path` is an object file, with the header beside it;
-    - "library": `path` is a shared library, with the header beside it.
+    - "c": `path` is the source, with the header next to it; a path without an ending gets `.c`; - "object": `path` is
+    an object file, with the header next to it; - "library": `path` is a shared library, with the header next to it.
 
     Args:
         f: The function.
         path: The file; the header has the same name with the ending .h.
-        static_argnums: Positional arguments that are built in and are no inputs.
-        kind: What is written.
-        static_argnames: Arguments by name that are built in.
+        static_argnums: Positional arguments to build in as constants.
+        kind: The kind of file.
+        static_argnames: Arguments by name to build in.
         name: The function's name in C; by default that of the file, of a library without `lib` (`libarm.so`: `arm`).
         column_major: Whether arrays have their columns in memory, one after the other.
         compiler: The C compiler: the environment's CC, or cc, by default.
@@ -512,8 +511,8 @@ def export(
 
     Raises:
         NoSourceError: As `func.to_c`; or there is no such compiler.
-        ArgumentError: The kind is unknown, or the file's name is no name of C, or a file of that name cannot have or
-            include a header.
+        ArgumentError: The kind is unknown, the file's name is not a C identifier, or no header can have or include that
+            name.
 
     Example:
         >>> import os, tempfile, numpy as np, func
@@ -553,7 +552,7 @@ def export(
 
 
 _INCLUDABLE = re.compile(r"(?:(?!\?\?)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\"\\])*")
-"""What the name of a header may be made of: inside its quotes nothing can be escaped."""
+"""The characters of a header's name: inside its quotes nothing can be escaped."""
 
 
 def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequence[str]) -> None:
@@ -571,7 +570,7 @@ def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequenc
             [*words, *flags, "-o", target, str(source), "-lm"], capture_output=True, text=True, check=False
         )
     if done.returncode:
-        raise NoSourceError(f"func.to_c: {command} refuses the source of {module.name}:\n{done.stderr.strip()[:2000]}")
+        raise NoSourceError(f"func.to_c: {command} rejects the source of {module.name}:\n{done.stderr.strip()[:2000]}")
 
 
 def _is_c_name(name: str) -> bool:
@@ -584,7 +583,7 @@ def _is_macro(name: str) -> bool:
 
 
 def _identifier(text: str, taken: set[str]) -> str:
-    """A name of C for a label, which nothing else has: params['w'] is params_w."""
+    """A unique C identifier for a label: params['w'] becomes params_w."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not name or not name[0].isalpha():
         name = f"x{name}"

@@ -1,7 +1,7 @@
 """The programs of a jitted function in its pickle, so that another process neither traces nor compiles again.
 
-A program is taken over only where the function is the same there: its code and that of the functions that it calls, and
-the values that it reads from modules, closures and objects.
+The other process uses a program only if the function is the same there: its code, that of the functions it calls, and
+the values it reads from modules, closures and objects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any])
         return None
     try:
         return _pickled((_fingerprint(function), entries))
-    except Exception as error:  # what a program calls may be anything of the user's
+    except Exception as error:  # users' code may raise anything here
         messages.debug("func.jit: the programs of %r are not pickled with it: %s", function, error)
         return None
 
@@ -47,12 +47,12 @@ def _pickled(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:
-        # A rule that is a local function; cloudpickle is what users of such functions have.
+        # A rule that is a local function; users of such functions have cloudpickle.
         return importlib.import_module("cloudpickle").dumps(value)  # type: ignore[no-any-return]
 
 
 def take_over(function: Callable[..., Any], cache: OrderedDict[Any, Any], programs: bytes) -> None:
-    """Add programs from a pickle to the cache of a jitted function, if they are those of this function here."""
+    """Add programs from a pickle to the cache of a jitted function, if they belong to this function here."""
     try:
         fingerprint, entries = pickle.loads(programs)
         if fingerprint != _fingerprint(function):
@@ -60,12 +60,12 @@ def take_over(function: Callable[..., Any], cache: OrderedDict[Any, Any], progra
             return
         for key, cached in entries:
             cache.setdefault(key, cached)
-    except Exception as error:  # of another version, or of modules that are not here
+    except Exception as error:  # of another version, or of modules that are missing here
         messages.debug("func.jit: the pickled programs of %r are not used: %s", function, error)
 
 
 def _fingerprint(function: Callable[..., Any]) -> bytes:
-    """A hash of the code of a function and of what it reads from outside its arguments."""
+    """A hash of the code of a function and of the values that it reads from outside its arguments."""
     version = sys.modules["func"].__version__
     codes, values = code_and_values(function)
     total = new_hash(repr((version, sys.version_info[:2], np.__version__)).encode())

@@ -18,23 +18,23 @@ DONATED: dict[int, Any] = {}
 """Weak references to the arrays that were donated and still exist, by id."""
 
 
-def refuse_donated(leaves: Iterable[Any]) -> None:
-    """Raise DonatedBufferError if one of these was donated to an earlier call."""
+def check_not_donated(leaves: Iterable[Any]) -> None:
+    """Raise DonatedBufferError for an array that an earlier call has taken."""
     for leaf in leaves:
         reference = DONATED.get(id(leaf))
         if reference is not None and leaf is reference():
             raise DonatedBufferError(
-                f"func.jit: an array of shape {leaf.shape} was donated to an earlier call and may have been "
-                f"overwritten; it is given again{at_line()}\nPass what that call returned, or leave "
+                f"func.jit: an array of shape {leaf.shape} was donated to an earlier call, which may have "
+                f"overwritten it{at_line()}\nPass what that call returned, or leave "
                 "donate_argnums out."
             )
 
 
 def note_donated(args: Sequence[Any], kwargs: dict[str, Any], places: Iterable[int | str]) -> None:
-    """Note that the arrays of the arguments with these positions and names are not to be used again."""
+    """Mark the arrays of the arguments with these positions and names as unusable."""
     for place in places:
-        is_given = place in kwargs if isinstance(place, str) else place < len(args)
-        if is_given:
+        has_argument = place in kwargs if isinstance(place, str) else place < len(args)
+        if has_argument:
             arg = kwargs[place] if isinstance(place, str) else args[place]
             for leaf in (arg,) if type(arg) is np.ndarray else tree.leaves(arg):
                 if type(leaf) is np.ndarray:
@@ -43,7 +43,7 @@ def note_donated(args: Sequence[Any], kwargs: dict[str, Any], places: Iterable[i
 
 def _note(array: Any) -> None:
     key = id(array)
-    array.setflags(align=False)  # native code takes no such array, so it need not look here in every call
+    array.setflags(align=False)  # native code takes no such array, so it need not check in every call
     DONATED[key] = weakref.ref(array, functools.partial(_collected, key))
 
 
@@ -57,12 +57,12 @@ def donated_leaves(spec: Any, donated: Set[int | str], static: Set[Any]) -> froz
         return frozenset()
     args, kwargs = tree.unflatten(spec, list(range(spec.num_leaves)))
     numbers = [i for i in range(len(args) + len(static)) if i not in static]
-    given = [*zip(numbers, args, strict=False), *kwargs.items()]
-    return frozenset([leaf for place, arg in given if place in donated for leaf in tree.leaves(arg)])
+    arguments = [*zip(numbers, args, strict=False), *kwargs.items()]
+    return frozenset([leaf for place, arg in arguments if place in donated for leaf in tree.leaves(arg)])
 
 
 def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
-    """The leaves; those in `donated` are copied where writing to them would change something else."""
+    """The leaves; copies those in `donated` if writing to them would change something else."""
     shared = _sharing(leaves) if donated else set()
     return [
         _copied(leaf)
@@ -73,7 +73,7 @@ def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
 
 
 def _copied(leaf: Any) -> Any:
-    """A view of all of a copy that counts as donated, so that the view may be donated again."""
+    """A donated view of all of a copy, so that it may be donated again."""
     copy = np.array(leaf, leaf.dtype.newbyteorder("="), order="C")
     whole = copy.view()
     _note(copy)
@@ -101,13 +101,13 @@ def _sharing(leaves: Sequence[Any]) -> set[int]:
 
 
 def _owner(array: Any) -> int | None:
-    """The id of the array that owns the memory of this one; None where something else owns it."""
+    """The id of the array that owns the memory of this one; None if something else owns it."""
     base = array if array.base is None else array.base
     return id(base) if isinstance(base, np.ndarray) and base.flags.owndata else None
 
 
 def _overlapping(leaves: Sequence[Any], places: Sequence[int]) -> set[int]:
-    """The places of arrays that lie, in part, between the first and the last byte of another one."""
+    """The places of arrays that overlap the byte range of another one."""
     spans = sorted([(*np.lib.array_utils.byte_bounds(leaves[place]), place) for place in places])
     overlapping: set[int] = set()
     stop, furthest = 0, -1

@@ -22,7 +22,7 @@ from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import keeps_parameters, transform
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a Program into a file, from which `func.load` makes an equal one.
 
-    The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step, and
-    so is a link in its place. Source lines are kept without their folders, device arrays as host arrays. Primitives
-    whose parameters are Python functions (custom rules, checkpoints, callbacks) cannot be saved; the program of
-    `func.jit(f).trace(*args)` has custom rules and checkpoints replaced by what they compute.
+    The file is a zip archive of a JSON document and of the constants as .npy members. Saving replaces a file or link in
+    one step. It stores source lines without their folders, and device arrays as host arrays. A file cannot store
+    primitives with Python functions as parameters (custom rules, checkpoints, callbacks); `func.jit(f).trace(*args)`
+    replaces custom rules and checkpoints by their operations.
 
     Raises:
-        ProgramFileError: A parameter or constant is of a kind that a file cannot hold.
+        ProgramFileError: A file cannot store a parameter or constant of this kind.
 
     Example:
         >>> import os, tempfile, numpy as np, func
@@ -61,9 +61,10 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
 
 @without_engine_frames
 def load(path: str | os.PathLike[str]) -> Program:
-    """The Program in a file that `func.save` wrote. Loading runs no code from the file, and the program is checked.
+    """The Program in a file that `func.save` wrote.
 
-    The file may be anybody's; the page Security of the documentation says what is promised.
+    Loading runs no code from the file, and checks the program. The file may come from anyone; the page Security of the
+    documentation states the guarantees.
 
     Raises:
         ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown primitives.
@@ -99,21 +100,20 @@ def to_source(
     *,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., str]:
-    """The source of a module that computes a function for arguments like the given ones, without func.
+    """The source of a module that computes a function for arguments like these, without func.
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
-    Program and prints it as a module with one function of f's name and parameters, which needs NumPy (and SciPy where
-    the header imports it). The function takes arguments of the shapes and dtypes that it was made for, and raises
-    ValueError for others. For CuPy arguments the module imports CuPy. Static arguments are built in and are no
-    parameters of the result. Bodies of loops and branches (`func.scan`, `func.while_loop`, `func.cond`) become
-    functions. Where a zero may meet an infinity in a pullback, the module has a second, NaN-safe function, which the
-    first one calls where its result has a NaN.
+    Program and prints it as a module with one function of f's name and parameters. The module needs NumPy (and SciPy if
+    the header imports it). The function takes arguments of the shapes and dtypes of `args`, and raises ValueError for
+    others. For CuPy arguments the module imports CuPy. Static arguments become constants. Bodies of loops and branches
+    (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, the
+    module has a second, NaN-safe function, which the first one calls after a NaN.
 
     Raises:
         StagingError: The function's Python depends on traced values.
         NoSourceError: The function calls back into Python (func.debug.callback).
-        ArgumentError: A keyword argument, or an entry of an argument, cannot be named in Python source.
-        TypeError: The result is not made of tuples, lists, dicts and arrays.
+        ArgumentError: Python source cannot name a keyword argument, or an entry of an argument.
+        TypeError: The result contains something other than tuples, lists, dicts and arrays.
 
     Example:
         >>> import numpy as np, func
@@ -127,7 +127,7 @@ def to_source(
                 t0 = np.cos(x0)
             return t0
     """
-    refuse_values(static_argnums, "static_argnums", "to_source", f)
+    check_no_value(static_argnums, "static_argnums", "to_source", f)
     jitted = jitted_for("to_source", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -151,7 +151,7 @@ def to_source(
 
 
 class ExportedArguments:
-    """The arguments of an exported function, and how their leaves are read from parameters of given names."""
+    """The arguments of an exported function, and the expressions of their leaves by the names of the parameters."""
 
     def __init__(self, positional: Sequence[Any], keywords: Mapping[str, Any], avals: Sequence[Aval]) -> None:
         arguments = tuple(positional), dict(keywords)
@@ -182,8 +182,7 @@ def _module(
     plans: tuple[Plan, Plan | None],
     device: bool,
 ) -> str:
-    """The text of a module. Where a parameter has a name that the text needs, people call a function that passes its
-    arguments on to one with other names."""
+    """The text of a module; a public function calls one with other parameter names if the text needs these names."""
     from func.backends.source.numpy_module import Signature, module_text, names_in  # start-up time
 
     kinds = [(aval.shape, aval.dtype, aval.weak) for aval in arguments.avals]
@@ -204,15 +203,15 @@ def _module(
     listed = [*positional, *(["*"] if keywords else []), *keywords]
     if taken.isdisjoint([unicodedata.normalize("NFKC", parameter) for parameter in parameters]):
         return text(name, parameters, listed, header=header, labels=labels)
-    inner = _apart(f"_{name}", {*taken, *parameters})
-    return text(inner, stand_ins, stand_ins, header=header, labels=labels, caller=(name, listed))
+    inner_name = _apart(f"_{name}", {*taken, *parameters})
+    return text(inner_name, stand_ins, stand_ins, header=header, labels=labels, caller=(name, listed))
 
 
 _DOTTED = re.compile(r"\b(?:np|scipy)((?:\.[A-Za-z_]\w*)+)")
 
 
 def _check_device_has(plans: Iterable[Plan | None], xp: Any, function: str) -> None:
-    """Raise where the text of a plan calls what the device's library lacks, which func computes on the host."""
+    """Raise if a plan calls a function that the device's library lacks, which func computes on the host."""
     for plan in plans:
         if plan is None:
             continue
@@ -231,7 +230,7 @@ def _check_device_has(plans: Iterable[Plan | None], xp: Any, function: str) -> N
 
 
 def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
-    """The plan of a program, and that of its NaN-safe variant where the two differ."""
+    """The plan of a program, and that of its NaN-safe variant if it differs."""
     from func.interpreters.compile.inlining import prepare_call  # start-up time
     from func.interpreters.compile.planning import plan_program
 
@@ -243,9 +242,8 @@ def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | 
 
 
 def parameter_names(f: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
-    """Names for the positional arguments that are not static: those of the function's signature where it has one.
-
-    Names that a Python function cannot have, or has twice, are replaced.
+    """Names for the traced positional arguments: those of the function's signature, if any. Replaces invalid and
+    repeated names.
     """
     try:
         parameters = list(inspect.signature(f).parameters.values())
@@ -276,7 +274,7 @@ def _is_name(name: str) -> bool:
 
 
 def _apart(name: str, taken: Collection[str]) -> str:
-    """The name, with underscores behind it where it is taken."""
+    """The name, with underscores added until it is free."""
     while unicodedata.normalize("NFKC", name) in taken:
         name += "_"
     return name
@@ -288,7 +286,7 @@ def _access(entry: tree.PathEntry) -> str:
 
     if entry.kind == "attribute" and _is_name(entry.key):
         return f".{entry.key}"
-    if entry.kind == "item" and entry.key == entry.key:  # NaN is not found again
+    if entry.kind == "item" and entry.key == entry.key:  # NaN is not equal to itself
         with contextlib.suppress(TypeError):
             return f"[{literal(entry.key)}]"
     raise ArgumentError(
@@ -304,8 +302,8 @@ def _expression(value: Any) -> str:
     if value is None:
         return "None"
     if type(value) is tuple:
-        inner: Sequence[str] = [_expression(entry) for entry in value]
-        return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
+        parts: Sequence[str] = [_expression(entry) for entry in value]
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
     if type(value) is list:
         return f"[{', '.join([_expression(entry) for entry in value])}]"
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""The values that jitted functions froze: globals, attributes, and the variables of the scope around them."""
+"""The values that jitted functions froze: globals, attributes, and variables of outer scopes."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 
 from func.interpreters.calls.captured_values import DEPTH, PLAIN, read_by, warn_of_frozen
 from func.interpreters.core import Tracer, concrete
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 
 
 def _content(value: Any, depth: int = DEPTH) -> Any:
-    """What is equal as long as a program that was traced with a value is right."""
+    """A key that stays equal as long as a program traced with a value is right."""
     if type(value) is Tracer:
         if getattr(value, "requires_grad", False):
             return id(value)  # an input of the program, not a constant
         value = concrete(value)
     if isinstance(value, PLAIN):
-        return exact_key(value)
+        return typed_key(value)
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, hash(value.tobytes()) if value.dtype.kind != "O" else id(value)
     if depth and isinstance(value, (tuple, list)):
         return type(value), tuple([_content(member, depth - 1) for member in value])
     if depth and isinstance(value, dict):
-        return type(value), tuple([(exact_key(key), _content(member, depth - 1)) for key, member in value.items()])
+        return type(value), tuple([(typed_key(key), _content(member, depth - 1)) for key, member in value.items()])
     if isinstance(value, (set, frozenset)):
-        return type(value), frozenset(map(exact_key, value))
+        return type(value), frozenset(map(typed_key, value))
     return id(value)
 
 
 class FrozenValues:
-    """The values that a function read when it was traced."""
+    """The values that a function read during its trace."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -43,12 +43,12 @@ class FrozenValues:
         return {path: (_content(value), reprlib.repr(value)) for path, value in read_by(self._function).items()}
 
     def warn_of_changes(self) -> None:
-        """Warn of every value that is not what it was."""
+        """Warn of every value that has changed."""
         now = self._now()
         for path, (content, text) in self._contents.items():
             if path in now and now[path][0] != content:
                 warn_of_frozen(
                     f"func.jit: {path} was {text} when the function was traced and is {now[path][1]} now; the program "
-                    "computes with the first\nPass it as an argument, or as a static one if it is no array."
+                    "uses the first\nPass it as an argument, or as a static one if it is no array."
                 )
         self._contents = now

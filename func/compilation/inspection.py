@@ -1,4 +1,4 @@
-"""What runs for a jitted function: the Program, its kernels, LLVM IR, assembly, generated source."""
+"""The compiled forms of a jitted function: the Program, its kernels, LLVM IR, assembly, generated source."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Lowered:
-    """What `jitted.lower(*args)` returns: its text tells what runs, its attributes hold each form of it.
+    """The result of `jitted.lower(*args)`: its text names the code that runs, its attributes are the forms of it.
 
-    Every attribute is made when it is asked for. A program that is cut into parts gives the texts of all of them, one
-    after the other.
+    Each attribute is computed at its first use. For a program in parts it contains the texts of all of them, one after
+    the other.
 
     Example:
         >>> import numpy as np, func
@@ -45,26 +45,26 @@ class Lowered:
 
     @functools.cached_property
     def program(self) -> Program:
-        """The Program as it is executed: calls inlined, optimised."""
+        """The Program as executed: calls inlined, optimised."""
         from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
         return prepare_call(self._compiled)
 
     @functools.cached_property
     def source(self) -> str | None:
-        """The generated source around native parts, or of all where nothing is native; None where everything is."""
+        """The generated source around native parts, or of everything if nothing is native; None if everything is."""
         if self._executable.native is not None:
             return None
         return str(getattr(self._executable.call, "text", "")) or None
 
     @functools.cached_property
     def kernels(self) -> str | None:
-        """The kernels with their loops and scalar code, as they are before a compiler sees them."""
+        """The kernels with their loops and scalar code, before compilation."""
         return self._joined(lambda native: _text("listing")(native.program), "")
 
     @functools.cached_property
     def llvm_ir(self) -> str | None:
-        """LLVM IR as it is printed."""
+        """LLVM IR before LLVM's passes."""
         return self._joined(lambda native: str(native.module()), ";")
 
     @functools.cached_property
@@ -109,15 +109,16 @@ class Lowered:
 
 
 def executable_of(compiled: CompiledCall, leaves: Sequence[Any], donated: frozenset[int] = frozenset()) -> Executable:
-    """What runs a program on arrays like these."""
+    """The executable of a program on arrays like these."""
     xp = namespace_of(tuple(leaves))
     executable: Executable = compiled.executable(xp, donated if xp is np else frozenset())
     return executable
 
 
 def parts_of(executable: Executable) -> list[tuple[Program | None, Any]]:
-    """The parts of a program in order: (program, what compiled it to native code or None); where it was not cut, only
-    the second of them."""
+    """The parts of a program in order: (program, its native executable or None); only the latter for a program without
+    cuts.
+    """
     if executable.parts is None:
         return [(None, executable.native)]
     native_parts = importlib.import_module("func.interpreters.compile.native.native_parts")
@@ -131,6 +132,6 @@ def rows_of(program: Program | None) -> str:
 
 
 def _text(name: str) -> Callable[[Any], str]:
-    """A function of the listing of native programs, imported when it is needed."""
+    """A function of the listing of native programs, imported at its first use."""
     function: Callable[[Any], str] = getattr(importlib.import_module("func.backends.llvm.report.listing"), name)
     return function

@@ -1,4 +1,4 @@
-"""jit: a function is traced once per kind of arguments into a Program, which is optimised and runs from then on."""
+"""jit: traces a function once per kind of arguments into a Program, and runs the optimised Program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from func import tree
 from func.backends import HOST_TYPES, is_known_array, namespace_of
 from func.backends.array_memory import MEMORY
 from func.backends.defensive_copies import forget_copies
-from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
+from func.compilation.donation import DONATED, check_not_donated, donated_leaves, note_donated, overwritable
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
@@ -38,7 +38,7 @@ from func.interpreters.program.program import Program
 from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage
 from func.numpy.memory import laid_out, layout_key, layouts_of
-from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
+from func.numpy.sharing import SeparateMemory, check_overlap, note_traced_arguments, separate_arguments
 from func.transforms.boundary import (
     INTEGERS,
     argument_paths,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class CachedCall:
-    """What jit keeps of one traced call: the compiled call, the traced values that it captures, the output's tree."""
+    """One traced call of a jitted function: the compiled call, its captured traced values, the output's tree."""
 
     __slots__ = (
         "_donating",
@@ -109,9 +109,9 @@ class CachedCall:
         self.layouts = layouts
         """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
         self.separate = separate
-        """What must not share memory: an argument is written, and another one or an array of the scope is used."""
+        """The memory that must not overlap: a written argument, and another one or an array of the scope."""
         self.memory_plan: tuple[str, ...] = ()
-        """What was done for a memory limit."""
+        """The measures for a memory limit."""
         self._donating: Any = None
         self._stub: Any = None
         self.guarded = traced
@@ -121,9 +121,9 @@ class CachedCall:
         self.out_spec = out_spec
         self.captured = captured
         self.is_cached = is_cached
-        """Whether later calls may use it: where it captures values of a running transform, they may not."""
+        """Whether later calls may use it: not if it captures values of a running transform."""
         self.may_return_argument = _may_return_argument(compiled)
-        """Whether an output may be an argument itself, which callers get a copy of."""
+        """Whether an output may be an argument itself, which needs a defensive copy."""
         self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
     count = 1
@@ -134,7 +134,7 @@ class CachedCall:
         return _cached_call, (self.compiled, *carried)
 
     def leading(self) -> list[Any]:
-        """What the program takes before the arguments. Stages in the scope of its axes learn that they depend on it."""
+        """The program's leading inputs. Traces in the scope of its axes learn that they depend on it."""
         if not self.axes and not self.numbers:
             return [*self.captured]
         from func.collectives import note_axes, number_on  # start-up time
@@ -196,7 +196,7 @@ class CachedCall:
         return tree.unflatten(self.out_spec, leaves)
 
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Run on host arrays, those in `donated` being overwritten where that is safe."""
+        """Run on host arrays; overwrites those in `donated` if that is safe."""
         if self._donating is None:
             self._donating = self.compiled.executable(np, self.donated)
         outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
@@ -262,11 +262,11 @@ _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=No
 
 
 _JITTED: weakref.WeakValueDictionary[int, Jitted[..., Any]] = weakref.WeakValueDictionary()
-"""All jitted functions, by their ids: equal ones have caches of their own."""
+"""All jitted functions, by their ids: equal ones have separate caches."""
 
 
 class CacheInfo(NamedTuple):
-    """What `jitted.cache_info()` returns; the same fields as those of functools.lru_cache."""
+    """The result of `jitted.cache_info()`, with the fields of functools.lru_cache."""
 
     hits: int
     misses: int
@@ -330,7 +330,7 @@ def jit(
     guards: bool = True,
     max_paths: int = 16,
 ) -> Any:
-    """Compile a function: it is traced once for every kind of arguments, optimised, and runs as straight code after.
+    """Compile a function: jit traces it once for every kind of arguments, and runs the optimised code afterwards.
 
     Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
     backend or value of a static argument is traced anew; other values of arrays and numbers are not, unless Python
@@ -338,19 +338,19 @@ def jit(
     the answers lead to, and calls compute the answers again to choose among the paths. Prints and other side effects
     happen while tracing only. Arrays of the enclosing scope become constants of the program.
 
-    Transforms of jitted functions and jitted transforms are both compiled: `grad(jit(f))` runs one forward and one
+    jit compiles transforms of jitted functions as well as jitted transforms: `grad(jit(f))` runs one forward and one
     backward program.
 
     Args:
         f: The function. Without it, jit is a decorator with options.
-        static_argnums: Positions of arguments that are passed on as they are; they must be hashable.
+        static_argnums: Positions of arguments to pass on unchanged; they must be hashable.
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
-        donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
+        donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Using
             one again raises DonatedBufferError.
         donate_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         compiler: "llvm" for native code; "numpy" for generated NumPy source; "cuda" for kernels, where arguments are
-            CuPy's arrays; None for what `func.config.compiler` says, or else the best that is available. NumPy runs
-            what has no native form in either case.
+            CuPy's arrays; None for `func.config.compiler`, or else the best that is available. In all cases NumPy runs
+            operations without a native form.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
@@ -392,7 +392,7 @@ def jit(
             max_paths=max_paths,
         )
     check_callable(f, "jit")
-    importlib.import_module("optree")  # of which every first call makes use
+    importlib.import_module("optree")  # every first call uses it
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
     return Jitted(
         f,
@@ -409,7 +409,7 @@ def jit(
 
 
 def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, static_argnames: Any) -> Jitted[..., Any]:
-    """`jit(f)` as a part of another function of func, by whose name errors go; what is jitted stays as it is."""
+    """`jit(f)` as a part of another function of func, which its errors name; a jitted function stays unchanged."""
     if isinstance(f, Jitted):
         return f
     jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames, guards=False)
@@ -418,7 +418,7 @@ def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, stati
 
 
 class Jitted(Generic[P, R]):
-    """What `func.jit` returns: a function that is compiled for every kind of arguments that it is called with."""
+    """The result of `func.jit`: a function, compiled for every kind of arguments of its calls."""
 
     def __init__(
         self,
@@ -455,7 +455,7 @@ class Jitted(Generic[P, R]):
         if both := self._donated & (self._static.numbers | self._static.names):
             named = min(both, key=str)
             raise ArgumentError(f"func.jit: argument {named} cannot be both static and donated")
-        self._plain = not self._static
+        self._is_plain = not self._static
         self._frozen = _frozen_values(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall | Paths] = OrderedDict()
         _JITTED[id(self)] = self
@@ -492,15 +492,15 @@ class Jitted(Generic[P, R]):
             "max_paths": self._max_paths,
         }
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         return content_key(self._function), content_key(self._options())
 
     def __eq__(self, other: object) -> bool:
-        """Equal: the same options of equal functions, whatever each has compiled."""
-        return self is other or (type(other) is Jitted and self._exact_key() == other._exact_key())
+        """Equal: the same options of equal functions, regardless of their compiled programs."""
+        return self is other or (type(other) is Jitted and self._content_key() == other._content_key())
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __dask_tokenize__(self) -> Any:
         return token_of(jit, self._function, self._options())
@@ -518,7 +518,7 @@ class Jitted(Generic[P, R]):
         return self.__deepcopy__(None)
 
     def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
-        """Itself where a module has it; else a function without programs, as a copy may read copies of values."""
+        """Itself if it is a module global; else a function without programs, as a copy may read copies of values."""
         if global_name(self) is not None:
             return self
         function = self._function if memo is None else copy.deepcopy(self._function, memo)
@@ -535,7 +535,7 @@ class Jitted(Generic[P, R]):
             raise
 
     def _call_again(self, *args: Any) -> Any:
-        """A call that the fast call does not take; it has been counted before."""
+        """A call that the fast call does not take; the fast call has counted it."""
         self._calls -= 1
         return self._call(args, {})
 
@@ -549,11 +549,11 @@ class Jitted(Generic[P, R]):
             return self._function(*args, **kwargs)
         if self._frozen is not None and self._misses:
             self._frozen.warn_of_changes()
-        traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._plain else self._static.split(args, kwargs)
+        traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._is_plain else self._static.split(args, kwargs)
         cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
         if any(cached.separate):
-            refuse_overlap(cached.separate, leaves, self._function, "jit")
+            check_overlap(cached.separate, leaves, self._function, "jit")
         if cached.captured or cached.axes:
             leaves = [*cached.leading(), *leaves]
         outs: Sequence[Any]
@@ -568,7 +568,7 @@ class Jitted(Generic[P, R]):
             outs = cached.execute(leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
             is_alone = not cached.captured and not cached.axes
-            if self._plain and not kwargs and is_alone and not self._donated and is_in_order:
+            if self._is_plain and not kwargs and is_alone and not self._donated and is_in_order:
                 again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
                 stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
                 self._fast_call = stub or self._fast_call
@@ -591,7 +591,7 @@ class Jitted(Generic[P, R]):
             if any([type(leaf) not in HOST_TYPES and type(leaf) is not Tracer for leaf in leaves]):
                 leaves = self._checked(leaves, args, kwargs)
         if DONATED:
-            refuse_donated(leaves)
+            check_not_donated(leaves)
         key = (spec, statics, *[_key_of(leaf) for leaf in leaves])
         entry = self._cache.get(key)
         self._calls += 1
@@ -659,7 +659,7 @@ class Jitted(Generic[P, R]):
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         try:
             return [traced_leaf(leaf, "", self._transform) for leaf in leaves]
-        except (UnsupportedArrayError, ArgumentError):  # names are found once they are needed
+        except (UnsupportedArrayError, ArgumentError):  # errors alone need names
             paths = argument_paths(self._function, args, kwargs, self._static.numbers)
             return [traced_leaf(leaf, path, self._transform) for leaf, path in zip(leaves, paths, strict=True)]
 
@@ -675,7 +675,7 @@ class Jitted(Generic[P, R]):
         separate = SeparateMemory()
         axes: dict[str, Any] = {}
         input_layouts = layouts_of(leaves)
-        given = list(leaves)
+        example_leaves = list(leaves)
         asked = _Asked(self._guards, leaves, answers)
         # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
         function, static, transform = self._function, self._static, self._transform
@@ -692,7 +692,7 @@ class Jitted(Generic[P, R]):
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
                 stage.ask = asked.begin()
                 laid_out(inputs, input_layouts)
-                note_traced_arguments(stage, function, inputs, given)
+                note_traced_arguments(stage, function, inputs, example_leaves)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)
                 program = stage.program(variables, [*outs, *asked.guards()])
@@ -703,7 +703,7 @@ class Jitted(Generic[P, R]):
 
         traced, captured = trace_call(trace, self._transform, example, self._compiler_name())
         answered = asked.end()
-        given[:] = [np.empty(0, aval.dtype) for aval in avals]  # what is traced later shares no memory
+        example_leaves[:] = [np.empty(0, aval.dtype) for aval in avals]  # later traces share no memory
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
         if is_cached:  # later calls have the same processes, but may be traced
@@ -723,7 +723,7 @@ class Jitted(Generic[P, R]):
     def _within_limit(
         self, cached: CachedCall, limit: int, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]
     ) -> CachedCall:
-        """The call whose planned memory is within a limit: the first of those that compute more and more again."""
+        """The first call, of those that recompute more and more, with a planned memory within the limit."""
         planned_memory = importlib.import_module("func.compilation.planned_memory")
         xp = namespace_of(tuple(leaves))
         lowest = None
@@ -734,12 +734,12 @@ class Jitted(Generic[P, R]):
                     break
                 with planned_memory.scans_keeping(most):
                     cached = self._trace(leaves, spec, statics)
-            found, cached.compiled, cached.memory_plan = planned_memory.recomputing(
+            liveness, cached.compiled, cached.memory_plan = planned_memory.recomputing(
                 cached.compiled, limit, xp, cached.donated, most
             )
-            if found.peak <= limit:
+            if liveness.peak <= limit:
                 return cached
-            lowest = found if lowest is None or found.peak < lowest.peak else lowest
+            lowest = liveness if lowest is None or liveness.peak < lowest.peak else lowest
         assert lowest is not None
 
         def in_intervals(interval: int) -> tuple[CachedCall, Liveness]:
@@ -761,13 +761,13 @@ class Jitted(Generic[P, R]):
         return compiler if config.matmul_precision == "highest" else f"{compiler}{TF32}"
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
-        """The Program for arguments like these, as it is executed: calls inlined, optimised."""
+        """The Program for arguments like these, as executed: calls inlined, optimised."""
         from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
         return prepare_call(self._lookup(args, kwargs)[0].compiled)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
+        """The compiled forms for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
         from func.compilation.inspection import Lowered, executable_of  # start-up time
 
         cached, leaves = self._lookup(args, kwargs)
@@ -775,12 +775,12 @@ class Jitted(Generic[P, R]):
         return Lowered(cached.compiled, executable, [asked.text() for asked in cached.answered])
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
-        """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
+        """The time of every kernel for these arguments, its memory traffic, and its speed.
 
-        Times are the least of `repeat` runs. The result prints as a table and has its numbers.
+        Times are the least of `repeat` runs. The result prints as a table and has its numbers as attributes.
 
         Raises:
-            ProfileError: Nothing of it is native code, or two runs give different results.
+            ProfileError: Nothing of it is native code, or two runs return different results.
 
         Example:
             >>> import numpy as np, func
@@ -798,7 +798,7 @@ class Jitted(Generic[P, R]):
         return profile
 
     def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
-        """The memory of a call as it is planned, and what the plan is that of."""
+        """The planned memory of a call, and its source."""
         planned_memory = importlib.import_module("func.compilation.planned_memory")
         cached, leaves = self._lookup(args, kwargs)
         plan = PLANNING.get()
@@ -835,7 +835,7 @@ class Jitted(Generic[P, R]):
         return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, programs)
 
     def clear_cache(self) -> None:
-        """Forget all programs."""
+        """Drop all programs."""
         self._cache.clear()
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
@@ -843,11 +843,11 @@ class Jitted(Generic[P, R]):
 
 @without_engine_frames
 def clear_caches() -> None:
-    """Forget the programs of every jitted function: each is traced anew at its next call. Give kept memory back.
+    """Drop the programs of every jitted function, so that each traces anew, and free cached memory.
 
-    Needed where a global or an attribute that a function has read while it was traced has changed since.
-    `jitted.clear_cache()` does the same for one function. Memory of dead arrays that transforms keep for the next ones
-    (`func.config.array_cache`) goes back to the system. Backward passes that eager code has compiled are forgotten.
+    Call it after a change of a global or an attribute that a function has read during its trace. `jitted.clear_cache()`
+    does the same for one function. It returns the memory that transforms keep for reuse (`func.config.array_cache`) to
+    the system, and drops the compiled backward passes of eager code.
 
     Example:
         >>> import func
@@ -870,7 +870,7 @@ def clear_caches() -> None:
 
 
 def _weakly(jitted: Jitted[..., Any], name: str) -> Callable[..., Any]:
-    """A method that the jitted function's own native code calls; a bound method would keep both alive for ever."""
+    """A method that the jitted function's own native code calls; a bound method would keep both alive."""
     reference = weakref.ref(jitted)
     return lambda *args: getattr(reference(), name)(*args)
 
@@ -879,12 +879,12 @@ _LEAVES = HOST_TYPES | {Tracer}
 
 
 def _key_of(leaf: Any) -> Any:
-    """What a leaf contributes to the key of the cache: everything about it but its numbers."""
+    """The part of a leaf in the key of the cache: everything about it but its numbers."""
     kind = type(leaf)
     if kind is np.ndarray:
         return leaf.shape, leaf.dtype
     if kind in PYTHON_SCALARS:
-        return kind if kind is not int or leaf in INTEGERS else leaf  # no program takes this one: tracing says why
+        return kind if kind is not int or leaf in INTEGERS else leaf  # no program takes this one: the trace reports why
     if kind is Tracer:
         aval = aval_of(leaf)
         if aval.weak:
@@ -928,12 +928,12 @@ def _rebuild(
         max_paths,
     )
     if programs is not None:
-        _take_over(jitted, programs)
+        _add_programs(jitted, programs)
     return jitted
 
 
-def _take_over(jitted: Jitted[..., Any], programs: bytes) -> None:
-    """Let a function have the programs of a pickle."""
+def _add_programs(jitted: Jitted[..., Any], programs: bytes) -> None:
+    """Add the programs of a pickle to a function."""
     from func.compilation.carried_programs import take_over  # start-up time
 
     take_over(jitted._function, jitted._cache, programs)
@@ -946,10 +946,10 @@ def _frozen_values(function: Callable[..., Any]) -> FrozenValues:
 
 
 def _named(module: str, name: str, programs: bytes) -> Any:
-    """What a module has by a name, with the programs of a pickle."""
-    found: Any = importlib.import_module(module)
+    """The object with this name in a module, with the programs of a pickle."""
+    target: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    if type(found) is Jitted:
-        _take_over(found, programs)
-    return found
+        target = getattr(target, part)
+    if type(target) is Jitted:
+        _add_programs(target, programs)
+    return target

@@ -1,4 +1,4 @@
-"""memory: what a call of a function has in memory, step by step, before it runs."""
+"""memory: the memory of a call of a function, step by step, before it runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDI
 def memory(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 
-    Nothing is computed. Of a jitted function it is what the compiled program has planned. Of any other function it is
-    what NumPy allocates, as a trace on abstract arrays tells when Python lets go of each array; whole numbers and other
-    objects among the arguments are passed on as they are. Transforms with a `memory_limit` add what they have chosen.
+    It computes nothing. For a jitted function it is the plan of the compiled program. For any other function it is
+    NumPy's allocations, by a trace on abstract arrays, which shows when Python drops each array. The function gets ints
+    and other objects unchanged. Transforms with a `memory_limit` add their choices.
 
-    The timeline prints as text, shows as HTML in notebooks, and `plot()` draws it. Arrays that code outside of func
-    allocates, and Python's own objects, are not in it.
+    The timeline prints as text, shows as HTML in notebooks, and `plot()` draws it. It does not count arrays of code
+    outside of func, and Python's own objects.
 
     Raises:
         StagingError: Python depends on values or on shapes that depend on data (a TypeError).
-        MemoryLimitError: A memory limit inside cannot be met (a MemoryError).
+        MemoryLimitError: No plan meets a memory limit inside (a MemoryError).
 
     Example:
         >>> import numpy as np, func
@@ -48,43 +48,43 @@ def memory(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]],
     def timeline_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MemoryTimeline:
         with planning(Planning()) as plan:
             assert plan is not None
-            found, source = _found(f, args, kwargs)
-        return MemoryTimeline(found, name_of(f), source, tuple(plan.notes))
+            liveness, source = _measured(f, args, kwargs)
+        return MemoryTimeline(liveness, name_of(f), source, tuple(plan.notes))
 
     return timeline_of
 
 
-def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
-    """The memory of a call, and what it was read from."""
+def _measured(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
+    """The memory of a call, and the source of this information."""
     if isinstance(function, Jitted):
         return function.planned_memory(args, kwargs)
     return call_liveness(function, args, kwargs, "memory"), "NumPy's arrays, operation by operation"
 
 
 class MemoryTimeline:
-    """What `func.memory(f)(*args)` returns. It prints as a timeline and has its numbers, all in bytes."""
+    """The result of `func.memory(f)(*args)`: it prints as a timeline, with its numbers, in bytes, as attributes."""
 
-    def __init__(self, found: Liveness, name: str, source: str, plans: tuple[str, ...] = ()) -> None:
+    def __init__(self, liveness: Liveness, name: str, source: str, plans: tuple[str, ...] = ()) -> None:
         self.name = name
         self.source = source
-        """What the timeline was read from."""
+        """The source of the timeline."""
         self.plans = plans
-        """What transforms with a memory limit have chosen: sizes of chunks, what is computed again."""
-        self.peak: int = found.peak
+        """The choices of transforms with a memory limit: chunk sizes, recomputation."""
+        self.peak: int = liveness.peak
         """The most bytes in use at one time, arguments, constants and results included."""
-        self.arguments: int = found.arguments
-        self.results: int = found.results
-        self.constants: int = found.constants
-        self.moments: tuple[Moment, ...] = found.moments
+        self.arguments: int = liveness.arguments
+        self.results: int = liveness.results
+        self.constants: int = liveness.constants
+        self.moments: tuple[Moment, ...] = liveness.moments
         """The steps in order, each with a label, the user's line, and the bytes in use while it runs."""
-        self.place: int = found.place
+        self.place: int = liveness.place
         """The number of the step at which the peak is reached."""
-        self.alive: tuple[Alive, ...] = found.alive
+        self.alive: tuple[Alive, ...] = liveness.alive
         """The arrays that are in memory at the peak, the largest first."""
 
     @property
     def intermediates(self) -> int:
-        """The bytes at the peak that are neither arguments nor constants nor results."""
+        """The bytes at the peak, without arguments, constants and results."""
         return self.peak - sum([entry.bytes for entry in self.alive if entry.kind != INTERMEDIATE])
 
     def __str__(self) -> str:

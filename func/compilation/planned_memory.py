@@ -1,4 +1,4 @@
-"""What compiled programs have planned for their memory, and programs that compute values again to need less."""
+"""The planned memory of compiled programs, and programs that recompute values to need less."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def longest_scan(program: Program) -> int:
 
 @contextmanager
 def scans_keeping(most: int | None = None, interval: int | None = None) -> Iterator[None]:
-    """Inside, a scan keeps at most this many bytes for its backward pass, or runs in blocks of this length."""
+    """Inside, a scan saves at most this many bytes for its backward pass, or runs in blocks of this length."""
     token = SCANS_KEEP.set((SCANS_KEEP.get()[0] if most is None else most, interval))
     try:
         yield
@@ -42,40 +42,40 @@ def scans_keeping(most: int | None = None, interval: int | None = None) -> Itera
 
 
 def interval_within(limit: int, length: int, peak_of: Callable[[int], int]) -> int | None:
-    """An interval of checkpoints whose plan is within a limit, for scans of this length; None where there is none.
+    """An interval of checkpoints with a plan within the limit, for scans of this length; None if there is none.
 
-    Carries fall and residuals rise with the interval, so the plans have one valley, but for what a division leaves.
+    Carries fall and residuals rise with the interval, so the plans have one valley, up to remainders of the length.
     """
-    found = intervals(length)
+    candidates = intervals(length)
     peaks: dict[int, int] = {}
 
     def fits(place: int) -> bool:
         if place not in peaks:
-            peaks[place] = peak_of(found[place])
+            peaks[place] = peak_of(candidates[place])
         return peaks[place] <= limit
 
-    first, last = 0, len(found) - 1
+    first, last = 0, len(candidates) - 1
     while last - first > 2:
         third = (last - first) // 3
         a, b = first + third, last - third
         for place in (a, b):
             if fits(place):
-                return found[place]
+                return candidates[place]
         first, last = (first, b - 1) if peaks[a] < peaks[b] else (a + 1, last)
     middle = (first + last) // 2
-    near = sorted(range(len(found)), key=lambda place: abs(place - middle))[:NEIGHBOURS]
-    return next((found[place] for place in near if fits(place)), None)
+    near = sorted(range(len(candidates)), key=lambda place: abs(place - middle))[:NEIGHBOURS]
+    return next((candidates[place] for place in near if fits(place)), None)
 
 
 def recomputing(
     compiled: CompiledCall, limit: int, xp: Any, donated: frozenset[int], residuals: int | None
 ) -> tuple[Liveness, CompiledCall, tuple[str, ...]]:
-    """(planned memory, the call, what was done): the call that computes as little again as the limit allows."""
+    """(planned memory, the call, the measures): the call that recomputes as little as the limit allows."""
     from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
     from func.interpreters.compile.recomputation import fitting
 
     def peak_of(program: Program, call: CompiledCall) -> int:
-        variant = (lambda: call) if call.has_pullbacks else None  # that there is one changes the plan
+        variant = (lambda: call) if call.has_pullbacks else None  # its existence changes the plan
         return planned_liveness(CompiledCall(program, variant, compiled.compiler), xp, donated)[0].peak
 
     def fitted(call: CompiledCall) -> Program:
@@ -86,13 +86,13 @@ def recomputing(
         return validated(recompute)(prepare_program(call.program))
 
     texts = [] if residuals is None else [f"scans keep at most {shown_bytes(residuals)} for their backward pass"]
-    found = planned_liveness(compiled, xp, donated)[0]
-    if found.peak > limit:
+    liveness = planned_liveness(compiled, xp, donated)[0]
+    if liveness.peak > limit:
         before = Counter([equation.primitive.name for equation in prepare_program(compiled.program).equations])
         compiled = compiled.transformed(fitted)
         after = Counter([equation.primitive.name for equation in compiled.program.equations])
         repeated = [(name, count) for name, count in (after - before).most_common() if name != "barrier"]
         listed = ", ".join([f"{name} {count} ×" for name, count in repeated])
         texts.append(f"computed again instead of kept: {listed or 'nothing'}")
-        found = planned_liveness(compiled, xp, donated)[0]
-    return found, compiled, tuple(texts)
+        liveness = planned_liveness(compiled, xp, donated)[0]
+    return liveness, compiled, tuple(texts)

@@ -27,8 +27,8 @@ HEAD = ("item", "", "time", "share", "runs", "read", "written", "GB/s", "of copy
 class ProfileRow(NamedTuple):
     """One kernel, library call, loop or branch, or one part that NumPy runs.
 
-    Bytes are what must be moved: every element that is read or written counts once in each run, however often the
-    kernel touches it. Those of parts that NumPy runs are not known.
+    Bytes are the necessary traffic: each element that a run reads or writes counts once, even if the kernel touches it
+    more often. They are unknown for parts that NumPy runs.
     """
 
     number: str
@@ -36,13 +36,13 @@ class ProfileRow(NamedTuple):
     title: str
     seconds: float
     runs: int
-    """How often it ran in one call."""
+    """The number of runs in one call."""
     bytes_read: int
     bytes_written: int
     operations: int
     """Floating-point operations of products; those of other kernels are not counted."""
     is_inside: bool
-    """Whether it is part of a loop or branch, whose time has this row's in it."""
+    """Whether it is part of a loop or branch whose time includes this row's."""
 
     @property
     def bandwidth(self) -> float | None:
@@ -52,7 +52,7 @@ class ProfileRow(NamedTuple):
 
 
 class Profile:
-    """What `jitted.profile(*args)` returns: a table as text or HTML, `plot()` as a picture, and its numbers."""
+    """The result of `jitted.profile(*args)`: a table as text or HTML, `plot()` as a picture, and its numbers."""
 
     def __init__(self, rows: Sequence[ProfileRow], seconds: float, bandwidth: float, repeat: int, note: str) -> None:
         self.rows = tuple(rows)
@@ -62,7 +62,7 @@ class Profile:
         """Bytes that a copy of large arrays reads and writes in a second, on this machine."""
         self.repeat = repeat
         self.note = note
-        """What is to be known besides, if anything."""
+        """Further remarks, if any."""
 
     def __str__(self) -> str:
         whole = sum([row.seconds for row in self.rows if not row.is_inside])
@@ -89,7 +89,7 @@ class Profile:
     def plot(self, ax: Any = None) -> Any:
         """Draw the time of every item as a bar on axes of matplotlib, new ones without `ax`, and return the axes.
 
-        What is inside a loop or branch is drawn lighter, as the loop's time has it in it. Raises ArgumentError without
+        Items inside a loop or branch are lighter, as the loop's time includes them. Raises ArgumentError without
         matplotlib.
         """
         ax = axes_for(ax, "func.jit: profile", (8, 0.35 * len(self.rows) + 1.2))
@@ -151,7 +151,7 @@ def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: s
     repeat = _checked_repeat(repeat)
     if any([type(x) is Tracer for x in args]):
         raise ProfileError(
-            f"func.jit: profile of {name}: it was given traced values, or uses those of an enclosing transform; "
+            f"func.jit: profile of {name}: it has traced arguments, or uses values of an outer transform; "
             "profile the jitted transform on arrays: func.jit(func.grad(f)).profile(x)"
         )
     parts = parts_of(executable)
@@ -171,7 +171,7 @@ def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: s
     if measured.is_whole and not all(map(_is_same, outputs, expected)):
         raise ProfileError(
             f"func.jit: profile of {name}: the results of two runs differ, so the times would be those of another "
-            "computation; profile a function that gives the same results for the same arguments"
+            "computation; profile a function that returns the same results for the same arguments"
         )
     note = "" if measured.is_whole else "native code met NaN or an error, and the results were computed another way"
     return Profile(measured.rows, seconds, bandwidth, repeat, note)

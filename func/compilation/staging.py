@@ -1,4 +1,4 @@
-"""Staging: the Program of a function, and the shapes of its outputs, without computing anything."""
+"""Staging: the Program of a function, and the shapes of its outputs, without a computation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
-from func.numpy.memory import place_like_arguments
+from func.numpy.memory import set_argument_layouts
 from func.numpy.sharing import note_traced_arguments
-from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
+from func.transforms.boundary import argument_paths, check_callable, check_no_value, name_of, output_leaves, traced_leaf
 from func.transforms.transformed import keeps_parameters, transform
 
 
@@ -34,12 +34,11 @@ def make_program(
     *,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., Program]:
-    """The Program of a function: called with arguments (or avals), it gives the traced equations.
+    """The Program of a function: called with arguments (or avals), it returns the traced equations.
 
-    Arguments at `static_argnums`, or called `static_argnames`, are passed as they are. Python that depends on traced
-    values raises StagingError. A function that contains a derivative runs twice: the Program keeps a variant with
-    structural zeros, `program.nan_safe`, where the two differ, and a call takes its outputs where the others have a
-    NaN.
+    The function gets arguments at `static_argnums`, or with a name in `static_argnames`, unchanged. Python that depends
+    on traced values raises StagingError. A function that contains a derivative runs twice. If the results differ,
+    `program.nan_safe` is the variant with structural zeros, whose outputs replace NaN.
 
     Example:
         >>> import numpy as np, func
@@ -51,7 +50,7 @@ def make_program(
           return d
         }
     """
-    refuse_values(static_argnums, "static_argnums", "make_program", f)
+    check_no_value(static_argnums, "static_argnums", "make_program", f)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:
         if not isinstance(number, (int, np.integer)):
@@ -84,10 +83,10 @@ def stage_with_variant(
     transform: str,
 ) -> tuple[Program, Any]:
     """(Program with its NaN-safe variant, structure of the output) of one call with abstract arguments."""
-    program, out_spec, has_pullbacks = _staged(function, args, kwargs, static, transform)
+    program, out_spec, has_pullbacks = _traced_program(function, args, kwargs, static, transform)
     if has_pullbacks:
         with structural_zeros():
-            variant = _staged(function, args, kwargs, static, transform)[0]
+            variant = _traced_program(function, args, kwargs, static, transform)[0]
         program.nan_safe = None if variant == program else variant
     return program, out_spec
 
@@ -100,10 +99,10 @@ def stage_call(
     transform: str,
 ) -> tuple[Program, Any]:
     """(Program, structure of the output) of one call with abstract arguments."""
-    return _staged(function, args, kwargs, static, transform)[:2]
+    return _traced_program(function, args, kwargs, static, transform)[:2]
 
 
-def _staged(
+def _traced_program(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -131,7 +130,7 @@ def _staged(
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
         stage.arguments, stage.names_of_arguments = variables, lambda: paths
-        place_like_arguments(inputs, leaves)
+        set_argument_layouts(inputs, leaves)
         note_traced_arguments(stage, function, inputs, leaves)
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)

@@ -1,4 +1,4 @@
-"""Static arguments of jitted functions: they are passed as they are, and each of their values has a program."""
+"""Static arguments of jitted functions: passed on unchanged, with one program for each of their values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from func.host.patching import holds_tracer
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.host.source import at_line
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 from func.transforms.boundary import name_of
 
 
 class Static:
-    """A static argument; equal to another one where no code can tell their values apart.
+    """A static argument; equal to another one if no code can tell their values apart.
 
     Python's own equality is coarser: 0.0 == -0.0 and (1,) == (1.0,) == (True,).
     """
@@ -26,7 +26,7 @@ class Static:
     def __init__(self, name: int | str, value: Any) -> None:
         self.name = name
         self.value = value
-        self.key = (name, exact_key(value))
+        self.key = (name, typed_key(value))
 
     def __reduce__(self) -> Any:
         return Static, (self.name, self.value)
@@ -39,7 +39,7 @@ class Static:
 
 
 class StaticArguments:
-    """Which arguments of a function are static, by number and by name."""
+    """The static arguments of a function, by number and by name."""
 
     __slots__ = ("function", "names", "numbers")
 
@@ -72,18 +72,18 @@ class StaticArguments:
     def _check_hashable(self, name: int | str, value: Any) -> None:
         try:
             hash(value)
-            if holds_tracer(value):  # tensors are hashed by identity, and their values change
+            if holds_tracer(value):  # tensors hash by identity, and their values change
                 raise TypeError
         except TypeError:
             what = f"argument {name}" if isinstance(name, int) else f"argument {name!r}"
             raise StaticArgumentError(
                 f"func.jit: static {what} of {name_of(self.function)} is a {type(value).__name__}, which is not "
                 f"hashable{at_line()}\nPass a tuple instead of a list, a frozen dataclass instead of a dict, or "
-                "let the argument be traced."
+                "make the argument a traced one."
             ) from None
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Static, ...]) -> Any:
-        """The output of the function for arguments as `split` gives them."""
+        """The output of the function for arguments in the form of `split`."""
         fixed = {static.name: static.value for static in statics}
         named = {name: value for name, value in fixed.items() if isinstance(name, str)}
         count = len(args) + len(fixed) - len(named)

@@ -22,10 +22,10 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     """The running results of an associative function: e0, f(e0, e1), f(f(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
-        f: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
-            and must not write to them.
+        f: An associative function of two trees of elements. It takes many of them at a time, along `axis`, and must not
+            write to them.
         elems: A tree of arrays of one length along `axis`.
-        reverse: From the last element on instead: f(f(e2, e1), e0) comes first, e2 last.
+        reverse: Scan from the last element instead: f(f(e2, e1), e0) comes first, e2 last.
         axis: The axis of the elements.
 
     Raises:
@@ -61,14 +61,14 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         outs, out_spec = tree.flatten(guarded(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
         if out_spec != spec:
             raise CarryError(
-                f"func.associative_scan: {name_of(f)} returned another tree than it was given{at_line()}\n"
-                f"  given    {tree.shown(spec)}\n  returned {tree.shown(out_spec)}"
+                f"func.associative_scan: {name_of(f)} returned another tree than its argument's{at_line()}\n"
+                f"  argument {tree.shown(spec)}\n  returned {tree.shown(out_spec)}"
             )
         for out, operand, name in zip(outs, left, names, strict=True):
             if shape_of(out) != shape_of(operand):
                 raise CarryError(
-                    f"func.associative_scan: {name_of(f)} was given {describe(operand)} for {name} and returned "
-                    f"{describe(out)}{at_line()}\nIt is called with many elements at once, along the axis."
+                    f"func.associative_scan: {name_of(f)} got {describe(operand)} for {name} and returned "
+                    f"{describe(out)}{at_line()}\nIt takes many elements at once, along the axis."
                 )
         return outs
 
@@ -86,7 +86,7 @@ def _flipped(x: Array, axis: int) -> Array:
 def _scan_halving(
     combine: Callable[[Sequence[Array], Sequence[Array]], list[Array]], xs: Sequence[Array], axes: Sequence[int]
 ) -> list[Array]:
-    """Prefixes of pairs of neighbours give those that end in odd places; one more element each gives the others."""
+    """Scanning pairs of neighbours yields the results at odd places; one more element each yields the others."""
     n = shape_of(xs[0])[axes[0]]
     if n < 2:
         return list(xs)
@@ -95,22 +95,22 @@ def _scan_halving(
         return [part_of(y, start, stop, axis, step) for y, axis in zip(ys, axes, strict=True)]
 
     even = n - n % 2
-    odd = _scan_halving(combine, combine(cut(xs, 0, even, 2), cut(xs, 1, even, 2)), axes)
+    odd_results = _scan_halving(combine, combine(cut(xs, 0, even, 2), cut(xs, 1, even, 2)), axes)
     first = cut(xs, 0, 1)
     if n == 2:
-        return [concatenate(a, b, axis=axis) for a, b, axis in zip(first, odd, axes, strict=True)]
-    later = combine(cut(odd, 0, (n - 1) // 2), cut(xs, 2, n, 2))
-    evens = [concatenate(a, b, axis=axis) for a, b, axis in zip(first, later, axes, strict=True)]
-    return [_interleaved(a, b, axis) for a, b, axis in zip(evens, odd, axes, strict=True)]
+        return [concatenate(a, b, axis=axis) for a, b, axis in zip(first, odd_results, axes, strict=True)]
+    even_results = combine(cut(odd_results, 0, (n - 1) // 2), cut(xs, 2, n, 2))
+    evens = [concatenate(a, b, axis=axis) for a, b, axis in zip(first, even_results, axes, strict=True)]
+    return [_interleaved(a, b, axis) for a, b, axis in zip(evens, odd_results, axes, strict=True)]
 
 
-def _interleaved(even: Array, odd: Array, axis: int) -> Array:
+def _interleaved(evens: Array, odds: Array, axis: int) -> Array:
     """even[0], odd[0], even[1], odd[1], ... along an axis; even may have one element more."""
-    count = shape_of(odd)[axis]
-    pairs = concatenate(expand(part_of(even, 0, count, axis), (axis + 1,)), expand(odd, (axis + 1,)), axis=axis + 1)
-    shape = list(shape_of(odd))
+    count = shape_of(odds)[axis]
+    pairs = concatenate(expand(part_of(evens, 0, count, axis), (axis + 1,)), expand(odds, (axis + 1,)), axis=axis + 1)
+    shape = list(shape_of(odds))
     shape[axis] = 2 * count
     interleaved = reshape(pairs, shape=tuple(shape))
-    if shape_of(even)[axis] == count:
+    if shape_of(evens)[axis] == count:
         return interleaved
-    return concatenate(interleaved, part_of(even, count, count + 1, axis), axis=axis)
+    return concatenate(interleaved, part_of(evens, count, count + 1, axis), axis=axis)

@@ -1,4 +1,4 @@
-"""Branches and loops of functions: plain Python where values are known, primitives of a Program where they are not."""
+"""Branches and loops of functions: plain Python with known values, otherwise primitives of a Program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from func.interpreters.host.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.sharing import box_arguments
+from func.numpy.sharing import link_arguments
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
@@ -32,14 +32,14 @@ from func.transforms.boundary import array_leaf, check_callable, describe, name_
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands).
 
-    Where the predicate is a number, one of the two is called. Under vmap the batch is split by the
-    predicate. In traced code (func.jit, func.make_program), where it is not known, both are traced, and must return the
-    same tree, shapes and dtypes; one of them runs, or under vmap each for its elements of the batch.
+    With a known predicate it calls one of the two; vmap splits the batch by the predicate. In traced code (func.jit,
+    func.make_program) it traces both, which must return the same tree, shapes and dtypes. One of them runs, or under
+    vmap each for its batch elements.
 
     Args:
-        pred: One bool, or one number that is compared with zero.
-        true_fun: Called where pred holds.
-        false_fun: Called where it does not.
+        pred: One bool, or one number to compare with zero.
+        true_fun: The function for a true predicate.
+        false_fun: The function for a false one.
         operands: Arguments of both; trees.
 
     Raises:
@@ -64,9 +64,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 @without_engine_frames
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """branches[index](*operands); an index out of range is moved to the nearest branch.
+    """branches[index](*operands); an index out of range becomes the nearest valid one.
 
-    Where the index is a number, one branch is called; in traced code see `cond`.
+    With a known index it calls one branch; in traced code see `cond`.
 
     Args:
         index: One integer.
@@ -96,14 +96,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def _owned(result: Any) -> Any:
-    """What a branch returns, as the caller's own arrays."""
+    """The result of a branch, as arrays that the caller owns."""
     leaves, spec = tree.flatten(result)
     del result
     return tree.unflatten(spec, loop_carry.owned(leaves))
 
 
 def _scalar(value: Any, transform: str, what: str, kinds: str) -> Array:
-    """One number of these kinds of dtypes."""
+    """One number with a dtype of these kinds."""
     expected = {"biufc": "one bool or number", "iu": "one integer", "b": "one bool"}[kinds]
     if type(value) not in PYTHON_SCALARS and type(value) is not Tracer and not hasattr(value, "dtype"):
         raise PredicateError(f"func.{transform}: {what} must be {expected}, got a {type(value).__name__}{at_line()}")
@@ -117,7 +117,7 @@ def _scalar(value: Any, transform: str, what: str, kinds: str) -> Array:
 def _traced_branches(
     transform: str, index: Array, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> Any:
-    """The primitive of branches that are traced on abstract operands."""
+    """The primitive of branches, traced on abstract operands."""
     leaves, spec = tree.flatten(operands)
     array_places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
     arrays = [loop_carry.strong(array_leaf(leaves[i], f"operand {i}", transform)) for i in array_places]
@@ -131,7 +131,7 @@ def _traced_branches(
     def flat(place: int, *values: Array) -> list[Array]:
         full = list(leaves)
         if values:
-            box_arguments(values[0]._interpreter, branches[place], values, [leaves[i] for i in array_places])
+            link_arguments(values[0]._interpreter, branches[place], values, [leaves[i] for i in array_places])
         for i, value in zip(array_places, values, strict=True):
             full[i] = value
         variables = [value._attached for value in values]
@@ -149,16 +149,16 @@ def _traced_branches(
     trace()
     _check_branches(transform, branches, compiled_branches, [specs[place] for place in range(len(branches))])
     stage = present_stage()
-    if stage is not None and stage.plans_eager_code:  # which runs one branch in Python: at most that of most work
-        moved = [compiled.program.cost().bytes_moved for compiled in compiled_branches]
-        return _owned(branches[moved.index(max(moved))](*operands))
-    if written:  # the caller's arrays are written, too: every branch returns them
+    if stage is not None and stage.plans_eager_code:  # runs one branch in Python: at most that of most traffic
+        traffic = [compiled.program.cost().bytes_moved for compiled in compiled_branches]
+        return _owned(branches[traffic.index(max(traffic))](*operands))
+    if written:  # also the caller's arrays: every branch returns them
         returned += sorted(written)
         compiled_branches.clear()
         captured.clear()
         trace()
     shared, widened = loop_carry.with_shared_captures(compiled_branches, captured)
-    outs = list(cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_one_dtype(widened))))
+    outs = list(cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_common_dtypes(widened))))
     for k in reversed(returned):
         leaves[array_places[k]][...] = outs.pop()
     return tree.unflatten(specs[0], outs)
@@ -167,7 +167,7 @@ def _traced_branches(
 def _check_branches(
     transform: str, branches: Sequence[Callable[..., Any]], compiled: Sequence[CompiledCall], specs: Sequence[Any]
 ) -> None:
-    """Branches agree in tree, shapes and dtypes; numbers take the dtype of the others."""
+    """Raise unless branches agree in tree, shapes and dtypes; numbers take the dtype of the others."""
     for place in range(1, len(branches)):
         names = f"{_branch_name(transform, branches, 0)} and {_branch_name(transform, branches, place)}"
         if specs[place] != specs[0]:
@@ -180,7 +180,7 @@ def _check_branches(
             if aval.shape != other.shape or loop_carry.common_dtype([aval, other]) is None:
                 raise BranchError(
                     f"func.{transform}: the branches {names} return {aval} and {other} for {name.codify('output')}"
-                    f"{at_line()}\nIn staged code all branches must return the same shapes and dtypes."
+                    f"{at_line()}\nIn traced code all branches must return the same shapes and dtypes."
                 )
 
 
@@ -196,10 +196,10 @@ def while_loop(
 ) -> Any:
     """carry = init; while cond_fun(carry): carry = body_fun(carry); then the carry.
 
-    The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. Where the numbers
-    are known the loop is a plain Python loop. In traced code the condition and the body are traced once; then reverse
-    mode needs `max_steps`, as it saves values for each step. Under vmap elements of the batch that have finished keep
-    their values until all have.
+    The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. With known
+    numbers it runs as a plain Python loop. In traced code it traces the condition and the body once, and reverse mode
+    needs `max_steps`, as it saves values for each step. Under vmap finished batch elements keep their values until all
+    have finished.
 
     Args:
         cond_fun: The condition, a function of the carry that returns one bool.
@@ -248,10 +248,10 @@ def _run_while(
     def step(values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         return carry.fit(carry.step(body_fun, name_of(body_fun), values), name_of(body_fun))
 
-    def noting(boxes: Sequence[Array]) -> Callable[[], None]:
-        return carry.noting_writes(body_fun, name_of(body_fun), boxes, given)
+    def noting(tracers: Sequence[Array]) -> Callable[[], None]:
+        return carry.noting_writes(body_fun, name_of(body_fun), tracers, initial)
 
-    values, given = carry.values(), carry.initial
+    values, initial = carry.values(), carry.initial
     count = 0
     while max_steps is None or count < max_steps:
         if any([is_abstract(value) for value in values]):
@@ -261,7 +261,7 @@ def _run_while(
             return _traced_while(carry, values, test, step, noting, None if max_steps is None else max_steps - count)
         if not concrete(going):
             break
-        values, given = step(values)
+        values, initial = step(values)
         count += 1
     return values
 
@@ -274,7 +274,7 @@ def _traced_while(
     noting: Callable[[Sequence[Array]], Callable[[], None]],
     max_steps: int | None,
 ) -> Sequence[Array]:
-    """The primitive of a loop that is traced on an abstract carry; with a bound, a scan of branches."""
+    """The primitive of a loop, traced on an abstract carry; with a bound, a scan of branches."""
     if max_steps is not None:
 
         def bounded(now: list[Array], _: Any) -> tuple[list[Array], None]:
@@ -301,12 +301,12 @@ def _traced_while(
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any, *, unroll: int | bool = 1) -> Any:
     """carry = init; for i in range(lower, upper): carry = body_fun(i, carry); then the carry.
 
-    The carry is a tree of arrays that keeps its tree, shapes and dtypes; i is an int64. With bounds that are numbers it
-    is a scan, in both derivative modes; with bounds that are only known when traced code runs, a while_loop.
+    The carry is a tree of arrays that keeps its tree, shapes and dtypes; i is an int64. With known bounds it is a scan,
+    in both derivative modes; with traced bounds a while_loop.
 
     Args:
         lower: The first i, one integer.
-        upper: The first i that is not run, one integer.
+        upper: The end of the range, exclusive, one integer.
         body_fun: One step, body_fun(i, carry) -> carry.
         init: The first carry.
         unroll: As in `scan`.

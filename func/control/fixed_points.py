@@ -30,14 +30,14 @@ def fixed_point(
     """The x with f(x, *params) = x that the iteration x ← f(x, *params) from x0 tends to.
 
     The derivative is that of the fixed point, by the implicit function theorem: it depends neither on x0 nor on the
-    steps, and takes no memory for them. It holds for `params` and for what f has in its closure, in both modes, to
-    every order, under `vmap` and `jit`.
+    steps, and needs no memory for them. It covers `params` and the closure of f, in both modes, to every order, under
+    `vmap` and `jit`.
 
     Args:
         f: f(x, *params) returns a tree like x.
         x0: The start, a tree.
         params: Trees.
-        tol: The iteration ends when no number of x changes by more than tol * (1 + |x|).
+        tol: The iteration ends once no number of x changes by more than tol * (1 + |x|).
         max_steps: It ends after this many steps in any case, with a SolverWarning.
         tangent_solve: As for `custom_root`; the default solves with the dense Jacobian of f(x) - x.
 
@@ -58,7 +58,7 @@ def fixed_point(
     def solve(start: Any, *params: Any) -> tuple[Any, Any]:
         start = tree.map(_floating, start)
 
-        def is_moving(state: Any) -> Any:
+        def has_not_converged(state: Any) -> Any:
             _, change, steps = state
             return (change > tol) & (steps < max_steps)
 
@@ -67,7 +67,7 @@ def fixed_point(
             after = f(x, *params)
             return after, _change(x, after), steps + 1
 
-        x, change, _ = while_loop(is_moving, step, (f(start, *params), np.float64(np.inf), 1))
+        x, change, _ = while_loop(has_not_converged, step, (f(start, *params), np.float64(np.inf), 1))
         callback(change, function=Converged(name_of(f), tol, max_steps))
         return x, ()
 
@@ -87,7 +87,7 @@ def _change(before: Any, after: Any) -> Any:
 
 
 class Converged:
-    """Warns where the last change was larger than it should be."""
+    """Warns if the last change was too large."""
 
     def __init__(self, name: str, tol: float, max_steps: int) -> None:
         self.name = name

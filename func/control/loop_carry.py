@@ -1,4 +1,4 @@
-"""Loop carries, and compiled calls whose captures and outputs are made to fit a control-flow primitive."""
+"""Loop carries, and compiled calls with captures and outputs that fit a control-flow primitive."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.guarding import guard, guard_places, is_refused_write, may_share, unguarded
-from func.numpy.memory import in_order, is_abstract, moved_to_c_order
+from func.numpy.guarding import guard, guard_places, is_write_error, may_share, unguarded
+from func.numpy.memory import in_order, is_abstract, to_c_order
 from func.numpy.sharing import COPY_HINT, note_traced_arguments
 from func.transforms.boundary import array_leaf, describe, name_of, own, traced_leaf, unbox
 
 
-def shared_words(transform: str, name: str) -> str:
-    """The words of the error for a write that NumPy would show in other arrays, too."""
+def write_error_text(transform: str, name: str) -> str:
+    """The text of the error for a write that NumPy would show in other arrays, too."""
     return (
         f"func.{transform}: {name} writes to an array that shares memory with another "
         f"one that the loop carries or runs over. In NumPy that would have the new numbers; here each is an array "
@@ -32,7 +32,7 @@ def shared_words(transform: str, name: str) -> str:
 
 
 def without_writes(function: Callable[..., Any], places: Sequence[int], transform: str) -> Callable[..., Any]:
-    """The function of arguments whose leaves at these places it must not write, or it raises an error by name."""
+    """A function that raises a named error if it writes to its leaves at these places."""
 
     def guarded(*args: Any) -> Any:
         leaves, spec = tree.flatten(args)
@@ -40,8 +40,8 @@ def without_writes(function: Callable[..., Any], places: Sequence[int], transfor
         try:
             out = function(*tree.unflatten(spec, leaves))
         except ValueError as error:
-            if is_refused_write(error, leaves):
-                raise SharedMemoryError(shared_words(transform, name_of(function))) from error
+            if is_write_error(error, leaves):
+                raise SharedMemoryError(write_error_text(transform, name_of(function))) from error
             raise
         return tree.map(unguarded, out)
 
@@ -49,11 +49,11 @@ def without_writes(function: Callable[..., Any], places: Sequence[int], transfor
 
 
 class Widened(Exception):
-    """A number that a loop starts with has become an array of another dtype: the loop of that carry starts again."""
+    """A number in the initial carry has become an array of another dtype: the loop starts again with it."""
 
 
 class Carry:
-    """The carried values of a loop: what they start from, and the tree, shapes and dtypes that they keep."""
+    """The carry of a loop: its initial values, and the tree, shapes and dtypes that they keep."""
 
     def __init__(self, init: Any, transform: str, word: str) -> None:
         leaves, self.spec = tree.flatten(init)
@@ -61,7 +61,7 @@ class Carry:
         self.names = [name.replace("state[2]", "init", 1) for name in tree.path_names(init, word)]
         initial = [unbox(traced_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
         self.initial = initial
-        self.beside: Sequence[Array] = ()
+        self.rows: Sequence[Array] = ()
         """The arrays that the loop runs over, which may share memory with the carry."""
         self.returned_shared: set[int] = set()
         """The places of the values that share memory in what a step has returned."""
@@ -75,7 +75,7 @@ class Carry:
             dtype.type(leaf) if is_number else in_c_order(snapshot(strong(leaf)))
             for leaf, is_number, dtype in zip(self.initial, self.are_numbers, self.dtypes, strict=True)
         ]
-        guard(values, [*self.initial, *self.beside])
+        guard(values, [*self.initial, *self.rows])
         return values
 
     def tree(self, values: Sequence[Array]) -> Any:
@@ -83,8 +83,7 @@ class Carry:
         return tree.unflatten(self.spec, list(values))
 
     def fit(self, out: Any, body: str) -> tuple[list[Array], list[Array]]:
-        """The leaves of the next carry, and as the user gave them; or an error that shows where it differs from the one
-        before."""
+        """The leaves of the next carry, converted and as returned; an error shows a difference."""
         leaves, spec = tree.flatten(out)
         if spec != self.spec:
             raise CarryError(
@@ -92,43 +91,45 @@ class Carry:
                 f"  before {tree.shown(self.spec)}\n  after  {tree.shown(spec)}"
             )
         fitted: list[Array] = []
-        given: list[Array] = []
+        returned: list[Array] = []
         for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
             leaf = unbox(array_leaf(leaf, name, self.transform))
             dtype = dtype_of(leaf)
             if shape_of(leaf) != self.shapes[place]:
-                self._refuse(place, leaf, body)
+                self._raise_changed(place, leaf, body)
             if dtype != self.dtypes[place] or type(leaf) in PYTHON_SCALARS:
                 leaf = self._converted(place, leaf, body)
-            given.append(leaf)
+            returned.append(leaf)
             fitted.append(in_c_order(unguarded(leaf)))
-        if may_share(given):
+        if may_share(returned):
             fitted = [snapshot(leaf) for leaf in fitted]
-            self.returned_shared |= guard(fitted, given)
-        return fitted, given
+            self.returned_shared |= guard(fitted, returned)
+        return fitted, returned
 
     def step(self, function: Callable[..., Any], name: str, values: Sequence[Array], *row: Any) -> Any:
-        """What the user's function of a carry, and of a row, returns. A write to shared memory is refused by name."""
+        """The results of the user's function for a carry and a row; a write to shared memory raises an error."""
         try:
             return function(self.tree(values), *row)
         except ValueError as error:
-            if is_refused_write(error, [*values, *tree.leaves(row)]):
-                raise SharedMemoryError(shared_words(self.transform, name)) from error
+            if is_write_error(error, [*values, *tree.leaves(row)]):
+                raise SharedMemoryError(write_error_text(self.transform, name)) from error
             raise
 
     def noting_writes(
-        self, function: Callable[..., Any], name: str, boxes: Sequence[Array], given: Sequence[Array]
+        self, function: Callable[..., Any], name: str, tracers: Sequence[Array], arrays: Sequence[Array]
     ) -> Callable[[], None]:
-        """Note the arguments of a step that is traced. The result raises for a write to what the next step shares."""
-        box = next((box for box in boxes if type(box) is Tracer and isinstance(box._interpreter, Stage)), None)
-        if box is None or len(boxes) < 2:
+        """Note the arguments of a traced step. The result raises for a write to memory that the next step shares."""
+        tracer = next(
+            (tracer for tracer in tracers if type(tracer) is Tracer and isinstance(tracer._interpreter, Stage)), None
+        )
+        if tracer is None or len(tracers) < 2:
             return lambda: None
-        stage: Any = box._interpreter
-        note_traced_arguments(stage, function, boxes, given)
+        stage: Any = tracer._interpreter
+        note_traced_arguments(stage, function, tracers, arrays)
 
         def check() -> None:
             if stage.shared.written & self.returned_shared:
-                raise SharedMemoryError(shared_words(self.transform, name))
+                raise SharedMemoryError(write_error_text(self.transform, name))
 
         return check
 
@@ -146,35 +147,35 @@ class Carry:
                     self.initial[place] if self.are_numbers[place] else wider.type(self.initial[place])
                 )
                 raise Widened(self)
-        self._refuse(place, leaf, body)
+        self._raise_changed(place, leaf, body)
 
-    def _refuse(self, place: int, leaf: Array, body: str) -> NoReturn:
+    def _raise_changed(self, place: int, leaf: Array, body: str) -> NoReturn:
         before = Aval(self.shapes[place], self.dtypes[place])
         raise CarryError(
             f"func.{self.transform}: {body} changed {self.names[place]} from {before} to {describe(leaf)}"
             f"{at_line()}\nA carry keeps its shapes and dtypes from step to step: start from an array of the shape and "
-            "dtype that the body returns, or convert what it returns with .astype(...)."
+            "dtype that the body returns, or convert its result with .astype(...)."
         )
 
 
 def in_c_order(value: Array) -> Array:
-    """What a loop carries or runs over lies in memory as in compiled code: in C order."""
+    """The value in C order, like all carries and rows in compiled code."""
     if type(value) is Tracer:
         return value if is_abstract(value) else in_order(value, "C")
     return value.copy("C") if type(value) is np.ndarray and not value.flags.c_contiguous else value
 
 
 def owned(values: list[Array]) -> list[Array]:
-    """The results of a loop or branch, in place, as compiled code has them: no memory is shared, all is in C order.
+    """The results of a loop or branch, in place, as in compiled code: separate memory, C order, scalars without axes.
 
     What has no axes is a scalar.
     """
     for i in range(len(values)):
         kind = type(values[i])
         if kind is Tracer:
-            box = values[i] = in_c_order(copy_of(values[i]))
-            if box.shape and is_abstract(box):  # the variable may be an operand, which lies as it did
-                values[i] = moved_to_c_order(box)
+            copied = values[i] = in_c_order(copy_of(values[i]))
+            if copied.shape and is_abstract(copied):  # the variable may be an operand, with another layout
+                values[i] = to_c_order(copied)
         elif kind is np.ndarray:
             array = own([values.pop(i)])[0]
             values.insert(i, in_c_order(array) if array.shape else array[()])
@@ -182,7 +183,7 @@ def owned(values: list[Array]) -> list[Array]:
 
 
 def strong(value: Array) -> Array:
-    """A value whose dtype is its own: a number that is traced becomes an array, as the program's inputs are."""
+    """A value with a fixed dtype: a traced number becomes an array, like the program's inputs."""
     return convert(value, dtype=dtype_of(value)) if aval_of(value).weak else value
 
 
@@ -192,7 +193,7 @@ def avals_of(values: Sequence[Array]) -> list[Aval]:
 
 
 def common_dtype(avals: Sequence[Aval]) -> np.dtype[Any] | None:
-    """The dtype that all have, numbers (weak avals) taking that of arrays; None where arrays or kinds differ."""
+    """The common dtype, which numbers (weak avals) take from arrays; None if arrays or kinds differ."""
     strong = {aval.dtype for aval in avals if not aval.weak}
     weak = [{"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}[aval.dtype.kind] for aval in avals if aval.weak]
     if not strong:
@@ -206,18 +207,18 @@ def common_dtype(avals: Sequence[Aval]) -> np.dtype[Any] | None:
 def compiled(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array
 ) -> tuple[CompiledCall, list[Array]]:
-    """A function of arrays as a compiled call, and the traced values that it closes over, each once."""
+    """A function of arrays as a compiled call, and the distinct traced values that it captures."""
     return trace_function(fun, avals, transform, example)
 
 
 def edited(compiled: CompiledCall, edit: Callable[[Program], Program]) -> CompiledCall:
-    """A compiled call with its program changed."""
+    """A compiled call with another program."""
 
     return compiled.transformed(lambda original: edit(original.program))
 
 
 def with_outputs(compiled: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> CompiledCall:
-    """A compiled call whose outputs that are numbers have become arrays of these dtypes."""
+    """A compiled call with these dtypes for its outputs that are numbers."""
     if all([type(x) is Var and not x.weak for x in compiled.program.outputs]):
         return compiled
 
@@ -240,7 +241,7 @@ def with_strong_outputs(compiled: CompiledCall) -> CompiledCall:
     return with_outputs(compiled, [aval.dtype for aval in compiled.out_avals])
 
 
-def with_one_dtype(branches: Sequence[CompiledCall]) -> list[CompiledCall]:
+def with_common_dtypes(branches: Sequence[CompiledCall]) -> list[CompiledCall]:
     """Branches of equal shapes whose outputs are arrays of the same dtypes."""
     dtypes = []
     for avals in zip(*[branch.out_avals for branch in branches], strict=True):

@@ -1,4 +1,4 @@
-"""Scans: functions applied to one row after the other, with or without a value carried along."""
+"""Scans: functions applied to one row after the other, with or without a carry."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def scan(
     """carry = init; for x in xs: carry, y = f(carry, x); then (carry, the ys stacked).
 
     The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. xs is a tree of
-    arrays of one length, and x the tree of their rows. Where the numbers are known the loop is a plain Python loop; in
-    traced code f is traced once.
+    arrays of one length, and x the tree of their rows. With known numbers it runs as a plain Python loop; traced code
+    contains one trace of f.
 
     Args:
         f: One step, f(carry, x) -> (carry, y).
         init: The first carry.
-        xs: What to run over; None for `length` steps with x = None.
+        xs: The rows; None for `length` steps with x = None.
         length: The number of steps.
         reverse: Run from the last row to the first; the ys keep the order of the xs.
-        unroll: The number of steps that traced code writes out in one; all of them for True.
-        checkpoint: In reverse mode save the carry only once in this number of steps, and compute the steps between
-            again; True saves that of every √n-th step. With False traced code does so by itself where it would
-            save more than 1 GiB, or more than a `memory_limit` of jit allows.
+        unroll: The number of steps in one iteration of traced code; all of them for True.
+        checkpoint: In reverse mode save the carry only once in this number of steps, and recompute the steps between;
+            True saves that of every √n-th step. With False traced code does so if it would save more than 1 GiB, or
+            more than a `memory_limit` of jit allows.
 
     Raises:
         CarryError: f changes the tree, a shape or a dtype of the carry (a TypeError).
@@ -88,13 +88,13 @@ def scanned(
     unroll: int | bool,
     checkpoint: int | bool = False,
 ) -> Any:
-    """`scan` of a function that messages refer to by a name."""
+    """`scan` of a function with a name for messages."""
     size = rows.length
     block = size if unroll is True else int(unroll)
     if checkpoint:
         block = math.isqrt(max(size - 1, 0)) + 1 if checkpoint is True else int(checkpoint)
     carry = Carry(init, transform, "init")
-    carry.beside = rows.given
+    carry.rows = rows.arrays
     while True:
         step = ScanStep(f, name, carry, rows)
         try:
@@ -109,7 +109,7 @@ def scanned(
 
 
 def check_count(transform: str, word: str, value: Any, expected: str, least: int) -> None:
-    """Options that count something."""
+    """Raise unless an option is a count."""
     if not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"func.{transform}: {word} must be {expected}, got {value!r}")
 
@@ -120,8 +120,8 @@ class Rows:
     def __init__(self, xs: Any, length: Any, transform: str) -> None:
         leaves, self.spec = tree.flatten(xs)
         names = tree.path_names(xs, "xs")
-        self.given = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, names, strict=True)]
-        self.leaves = [loop_carry.in_c_order(leaf) for leaf in self.given]
+        self.arrays = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, names, strict=True)]
+        self.leaves = [loop_carry.in_c_order(leaf) for leaf in self.arrays]
         lengths = {}
         for leaf, name in zip(self.leaves, names, strict=True):
             if not shape_of(leaf):
@@ -153,17 +153,17 @@ class ScanStep:
         self.carry = carry
         self.rows = rows
         self.y_spec: Any = None
-        self.given = [*rows.given, *carry.initial]
-        self.has_shared_rows = bool(guard(list(rows.given), self.given))
+        self.arrays = [*rows.arrays, *carry.initial]
+        self.has_shared_rows = bool(guard(list(rows.arrays), self.arrays))
 
-    def noting_writes(self, boxes: Sequence[Array]) -> Callable[[], None]:
+    def noting_writes(self, tracers: Sequence[Array]) -> Callable[[], None]:
         """`Carry.noting_writes` for the carry and the rows of a step that is traced."""
-        return self.carry.noting_writes(self.function, self.name, boxes, [*self.carry.initial, *self.rows.given])
+        return self.carry.noting_writes(self.function, self.name, tracers, [*self.carry.initial, *self.rows.arrays])
 
     def __call__(self, values: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         if self.has_shared_rows:
             row = list(row)
-            guard(row, self.given)
+            guard(row, self.arrays)
         out = self.carry.step(self.function, self.name, values, self.rows.tree(row))
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             shown = f"{len(out)} values" if isinstance(out, (tuple, list)) else f"a {type(out).__name__}"
@@ -197,7 +197,7 @@ def _run(
     unroll: int,
     inner: ScanStep | None = None,
 ) -> Result:
-    """(carry, ys) of a scan over flat lists, whose step is made of `inner` steps."""
+    """(carry, ys) of a scan over flat lists, with a step made of `inner` steps."""
     is_planned = _plans_python(length)
     if length > 0 and (is_planned or not any([is_abstract(x) for x in (*values, *xs)])):
         result = _in_python(step, values, xs, length, reverse, is_planned or unroll >= length)
@@ -207,7 +207,7 @@ def _run(
 
 
 def _plans_python(length: int) -> bool:
-    """Whether the memory of eager code is planned, which runs loops in Python; long ones are planned as compiled."""
+    """Whether a plan of eager memory runs this loop in Python; long ones count as compiled."""
     stage = present_stage()
     return stage is not None and stage.plans_eager_code and length <= MOST_PLANNED
 
@@ -215,7 +215,7 @@ def _plans_python(length: int) -> bool:
 def _in_python(
     step: Stepping, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool, may_be_abstract: bool
 ) -> Result | None:
-    """The loop of Python; None, and the first step is as if it had not been, where that gives abstract values."""
+    """The loop in Python; None, with the first step undone, if that returns abstract values."""
     now = list(values)
     outs: list[list[Array]] = []
     stage = present_stage()
@@ -240,7 +240,7 @@ def _rows(xs: Sequence[Array], length: int, reverse: bool) -> Iterator[list[Arra
 
 
 def _rows_of(x: Array, length: int, reverse: bool) -> Iterator[Array]:
-    """The rows of an array. A traced one is cut in two again and again: the pullback of a cut is as large as it."""
+    """The rows of an array. Halves a traced one repeatedly: the pullback of a slice is as large as its operand."""
     if type(x) is not Tracer:
         for i in reversed(range(length)) if reverse else range(length):
             yield snapshot(x[i])
@@ -267,7 +267,7 @@ def _stack(column: Sequence[Array], place: int) -> Array:
         if shape_of(y) != shape_of(first) or dtype_of(y) != dtype_of(first):
             raise CarryError(
                 f"func.scan: output {place} of y is {describe(first)} in one step and {describe(y)} in step {i}"
-                f"{at_line()}\nWhat is stacked must have the same shape and dtype in every step."
+                f"{at_line()}\nThe ys of all steps must have the same shape and dtype."
             )
     if any([type(y) is Tracer for y in column]):
         return concatenate(*[expand(y, (0,)) for y in column], axis=0)
@@ -284,7 +284,7 @@ def _compiled(
     inner: ScanStep | None = None,
     block: int | None = None,
 ) -> Result:
-    """The primitive of a scan whose step is traced on abstract values; in blocks that the backward pass runs again."""
+    """The primitive of a scan with an abstractly traced step, in blocks that the backward pass repeats."""
     if unroll > 1 and unroll < length:
 
         def steps(size: int, now: Sequence[Array], rows: Sequence[Array]) -> Result:
@@ -328,7 +328,7 @@ def _row_aval(x: Array) -> Any:
 
 
 def _unrolled(step: Any, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool) -> Result:
-    """A scan written out."""
+    """An unrolled scan."""
     now = list(values)
     outs = []
     for i in reversed(range(length)) if reverse else range(length):
@@ -368,7 +368,7 @@ def _blocks(
 def _in_blocks(
     step: ScanStep, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool, block: int
 ) -> Result:
-    """A scan in blocks of steps that the backward pass runs again."""
+    """A scan in blocks of steps that the backward pass repeats."""
     is_planned = _plans_python(length)
     if is_planned or not any([is_abstract(x) for x in (*values, *xs)]):
 
@@ -383,8 +383,8 @@ def _in_blocks(
 
 
 def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: int, reverse: bool) -> Result:
-    """A block of an eager scan, which the backward pass runs again."""
-    function = step.function  # in the closure of `block`, where checkpoint finds the traced values that it closes over
+    """A block of an eager scan, which the backward pass repeats."""
+    function = step.function  # in the closure of `block`, where checkpoint finds its captured traced values
 
     def block(c: list[Array], x: list[Array]) -> Result:
         inner = ScanStep(function, step.name, step.carry, step.rows)
@@ -412,15 +412,15 @@ def map(
     Args:
         f: A function of one row.
         xs: A tree of arrays of one length.
-        chunk_size: How many rows are computed at once.
+        chunk_size: The number of rows to compute at once.
         batch_size: A synonym of chunk_size.
-        executor: Where chunks of rows are computed, as in `vmap`; a chunk has chunk_size rows, which its worker
-            computes one after the other, or as many as follow from what one of them costs.
+        executor: Computes chunks of rows, as in `vmap`. A worker computes the chunk_size rows of a chunk one after the
+            other; by default the number follows from the cost of a row.
         progress: Show a progress bar over the chunks. A compiled loop shows none: use it outside of `jit`.
 
     Raises:
         LengthError: Lengths differ (a ValueError).
-        ArgumentError: Both chunk_size and batch_size are given (a ValueError).
+        ArgumentError: A call with both chunk_size and batch_size (a ValueError).
 
     Example:
         >>> import numpy as np, func
@@ -444,14 +444,14 @@ def map(
         check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
     if not progress or any([is_abstract(x) for x in rows.leaves]):
         return _mapped(f, rows, chunk_size, lambda step: step)
-    from tqdm.auto import tqdm  # imported here, as only progress bars need it
+    from tqdm.auto import tqdm  # only progress bars need it
 
     with tqdm(total=-(-rows.length // (chunk_size or 1)), desc=f"map {name_of(f)}", unit="chunk") as bar:
         return _mapped(f, rows, chunk_size, functools.partial(_counted, bar))
 
 
 def _counted(bar: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A step of a loop that a progress bar counts."""
+    """A step of a loop, counted by a progress bar."""
 
     @functools.wraps(step)
     def counted(x: Any) -> Any:
@@ -465,12 +465,12 @@ def _counted(bar: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _mapped(
     f: Callable[[Any], Any], rows: Rows, chunk_size: int | None, counted: Callable[[Callable[[Any], Any]], Any]
 ) -> Any:
-    """What `map` returns; `counted` decorates the function of a chunk."""
+    """The result of `map`; `counted` decorates the function of a chunk."""
     if chunk_size is None:
         step = counted(f)
         return scanned("map", lambda _, x: (None, step(x)), name_of(f), None, rows, False, 1)[1]
     count, rest = divmod(rows.length, chunk_size)
-    shared = [place for places in shared_places(rows.given) for place in places]
+    shared = [place for places in shared_places(rows.arrays) for place in places]
     mapped = counted(vmap(loop_carry.without_writes(f, shared, "map") if shared else f))
     pieces = []
     if count:

@@ -1,6 +1,5 @@
-"""Curvature of functions as linear operators, and what is computed from their products.
+"""Curvature of functions as linear operators, and quantities from their products.
 
-A function and a point come in. Its derivatives there are linearised once (`linearized_products`), SciPy's solvers
-multiply with them as compiled operators (`curvature_operators`), and spectra, traces and determinants follow from few
-products (`krylov`).
+`linearized_products` linearises a function at a point once. SciPy's solvers multiply with the compiled operators of
+`curvature_operators`, and `krylov` computes spectra, traces and determinants from few products.
 """

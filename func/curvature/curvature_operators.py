@@ -33,7 +33,7 @@ KINDS = ("jacobian", "hessian", "ggn", "fisher", "empirical_fisher", "ntk")
 
 
 def logits(outputs: Array) -> Array:
-    """Outputs of a categorical likelihood; a single number is refused."""
+    """Outputs of a categorical likelihood; raises for a single number."""
     if not shape_of(outputs):
         raise ArgumentError(
             'likelihood="categorical" takes logits along the last axis of the outputs, but the function returned a '
@@ -83,17 +83,17 @@ def linear_operator(
     Args:
         kind: One of the above.
         f: The function; plain NumPy code with real floating point inputs and outputs.
-        primals: Its positional arguments: the point. Other keywords are passed on to it.
+        primals: Its positional arguments: the point. `f` takes other keywords.
         argnums: Position or positions to differentiate.
         argnames: Keyword arguments to differentiate.
         loss: For "ggn": a scalar function of the outputs.
         targets: The second argument of `loss`, if it has one.
         likelihood: For "fisher": "gaussian" (of variance 1), "categorical" (logits along the last axis), "bernoulli"
             (logits), "poisson" (logarithms of rates), or the log-partition function of another exponential family whose
-            natural parameters are the outputs. The information of all outputs is summed.
+            natural parameters are the outputs. It sums the information of all outputs.
         in_dims: For "empirical_fisher": the axis of the samples in each positional argument, None for arguments that
             all samples share. By default it is 0 for all but the differentiated ones.
-        chunk_size: How many columns of a matrix are multiplied at once; by default as many as take about 256 MiB.
+        chunk_size: The number of columns of a matrix to multiply at once; by default as many as take about 256 MiB.
 
     Raises:
         ArgumentError: The kind is unknown, or an option is missing or belongs to another kind (a ValueError).
@@ -158,8 +158,8 @@ def _check_options(kind: Any, function: Any, options: dict[str, Any], chunk_size
 class Space:
     """The vectors of some arrays, and the trees of these arrays.
 
-    `arranged` makes the tree that has given parts in the places of the arrays, and None or `inactive(leaf)` in other
-    places. It is not kept, so that a space can be pickled.
+    `arranged` makes the tree with parts at the places of the arrays, and None or `inactive(leaf)` at other places. The
+    space does not store it, so that it pickles.
     """
 
     def __init__(self, vectors: Vectors, arranged: Callable[..., Any]) -> None:
@@ -178,15 +178,15 @@ class Space:
             expected = _list([aval.shape for aval in self.vectors.avals])
             raise ArgumentError(
                 f"a tree of arrays of shapes {_list([shape_of(leaf) for leaf in leaves])} and of the structure "
-                f"{tree.shown(spec)} was given, but the vectors of this operator have {expected} and "
+                f"{tree.shown(spec)} does not fit the vectors of this operator, which have {expected} and "
                 f"{tree.shown(self._spec_of_all)}"
             )
-        found = {place: leaf for place, leaf in zip(places, leaves, strict=True) if place >= 0}
-        parts = [found[place] for place in range(len(found))]
+        by_place = {place: leaf for place, leaf in zip(places, leaves, strict=True) if place >= 0}
+        parts = [by_place[place] for place in range(len(by_place))]
         shapes = [shape_of(part) for part in parts]
         if shapes != [aval.shape for aval in self.vectors.avals]:
             raise ArgumentError(
-                f"a tree of arrays of shapes {_list(shapes)} was given, but the vectors of this operator have "
+                f"a tree of arrays of shapes {_list(shapes)} does not fit the vectors of this operator, which have "
                 f"{_list([aval.shape for aval in self.vectors.avals])}"
             )
         return own([self.vectors.joined(parts)])[0]
@@ -239,24 +239,24 @@ class _Point:
         if kind == "hessian":
             scalar = grad(self._scalar, argnums=tuple(range(len(self.values))))
             _, derivative = linear_map(scalar, self.values)
-            return self._made([derivative], [MapFactor(0)], self.inputs, self.inputs, True, chunk_size)
+            return self._operator([derivative], [MapFactor(0)], self.inputs, self.inputs, True, chunk_size)
         outputs = self._losses if kind == "empirical_fisher" else self._outputs
         outs, derivative = linear_map(outputs, self.values)
         codomain = Space(vectors_like(outs), lambda parts, inactive=None: tree.unflatten(self.out_spec, parts))
         if kind == "jacobian":
-            return self._made([derivative], [MapFactor(0)], self.inputs, codomain, False, chunk_size)
+            return self._operator([derivative], [MapFactor(0)], self.inputs, codomain, False, chunk_size)
         if kind == "empirical_fisher":
             steps = [MapFactor(0), MapFactor(0, is_transposed=True)]
-            return self._made([derivative], steps, self.inputs, self.inputs, True, chunk_size)
+            return self._operator([derivative], steps, self.inputs, self.inputs, True, chunk_size)
         if kind == "ntk":
             steps = [MapFactor(0, is_transposed=True), MapFactor(0)]
-            return self._made([derivative], steps, codomain, codomain, True, chunk_size)
+            return self._operator([derivative], steps, codomain, codomain, True, chunk_size)
         slope = grad(self._loss if kind == "ggn" else self._log_partition, argnums=tuple(range(len(outs))))
         _, second = linear_map(slope, outs)
         steps = [MapFactor(0), MapFactor(1), MapFactor(0, is_transposed=True)]
-        return self._made([derivative, second], steps, self.inputs, self.inputs, True, chunk_size)
+        return self._operator([derivative, second], steps, self.inputs, self.inputs, True, chunk_size)
 
-    def _made(
+    def _operator(
         self,
         maps: Sequence[LinearMap],
         steps: Sequence[MapFactor],
@@ -308,7 +308,7 @@ class _Point:
             shapes = _list([shape_of(leaf)[1:] for leaf in leaves])
             raise ArgumentError(
                 f"func.{self.transform} needs the loss of one sample, a number, but {name_of(self.function)} returned "
-                f"arrays of shapes {shapes} for a sample; the arguments that have a sample axis are named by in_dims"
+                f"arrays of shapes {shapes} for a sample; name the arguments that have a sample axis by in_dims"
             )
         self._check_output(leaves[0])
         return (leaves[0],)
@@ -329,7 +329,7 @@ class _Point:
 
 
 class CurvatureOperator(LinearOperator):  # type: ignore[misc]
-    """What `func.linear_operator` returns: a `scipy.sparse.linalg.LinearOperator` of real numbers.
+    """The result of `func.linear_operator`: a `scipy.sparse.linalg.LinearOperator` of real numbers.
 
     `@`, `matvec`, `rmatvec`, `matmat` and `rmatmat` multiply with vectors and with matrices of columns, `.T` and
     `.adjoint()` are the transpose, and SciPy's solvers take it. Vectors may be traced.
@@ -361,11 +361,11 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
         return self._spaces[0].unravel(vector)
 
     def ravel_output(self, value: Any) -> Array:
-        """The vector of a tree like the outputs of a product; other than `ravel` for Jacobians only."""
+        """The vector of a tree like the outputs of a product; differs from `ravel` for Jacobians only."""
         return self._spaces[1].ravel(value)
 
     def unravel_output(self, vector: Any) -> Any:
-        """The tree of a product; other than `unravel` for Jacobians only."""
+        """The tree of a product; differs from `unravel` for Jacobians only."""
         return self._spaces[1].unravel(vector)
 
     def damped(self, damping: Any) -> CurvatureOperator:
@@ -427,9 +427,9 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
         return self.__dict__
 
     def __copy__(self) -> CurvatureOperator:
-        made: CurvatureOperator = object.__new__(CurvatureOperator)
-        made.__dict__.update(self.__dict__)
-        return made
+        copied: CurvatureOperator = object.__new__(CurvatureOperator)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def _of_vector(self, x: Any, is_adjoint: bool) -> Array:
         x = _array(x)
@@ -493,7 +493,7 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
 
 
 def check_real_number(value: Any, what: str) -> None:
-    """Raise for what is no real number, plain or traced."""
+    """Raise for anything but a real number, plain or traced."""
     is_number = isinstance(value, (int, float)) or (hasattr(value, "dtype") and shape_of(value) == ())
     if not is_number or dtype_of(value).kind not in "fiu":
         raise ArgumentError(f"{what} must be a real number, not {value!r}")

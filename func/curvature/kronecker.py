@@ -1,4 +1,4 @@
-"""Kronecker-factored curvature: for each weight of a product of matrices a small matrix for each of its sides."""
+"""Kronecker-factored curvature: for each weight of a matrix product a small matrix for each of its sides."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from func.interpreters.core import Tracer
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import keeps_parameters, transform
 
 LARGEST_BLOCK = 1000
 """Up to this number of elements a parameter without factors gets its exact block."""
-KEPT_PLANS = 64
-"""How many compiled computations one function keeps, one for each structure, shape, dtype and plain number."""
+MOST_CACHED = 64
+"""The most compiled computations of one function, one for each structure, shape, dtype and plain number."""
 
 
 @keeps_parameters
@@ -40,13 +40,12 @@ def kronecker_factors(
 ) -> Callable[..., Any]:
     """The Fisher matrix of a model in Kronecker factors, a block for each parameter (K-FAC).
 
-    Called with (params, *batch). The gradient of one sample by a weight that enters by a product of matrices is Σ x δᵀ
-    over the positions where it is used: x is what it is multiplied with, δ the gradient of what comes out. Such
-    products are found in the Program, whatever the model looks like. The block of the weight is approximated by
-    count · E[x xᵀ] ⊗ E[δ δᵀ], with means over all samples and positions ("expand"), which is exact for one sample with
-    one position. A product with groups has a pair of factors for each of them. Biases, and other parameters of at most
-    1,000 elements without this form, have their exact block; larger ones have none and are named by `unstructured`.
-    As with `func.jit`, a closure is read once.
+    Called with (params, *batch). For a weight in a matrix product, the gradient of one sample is Σ x δᵀ over its
+    positions: x is the other factor, δ the gradient of the product. func reads such products from the Program, for any
+    model. The approximate block of the weight is count · E[x xᵀ] ⊗ E[δ δᵀ], with means over all samples and positions
+    ("expand"), which is exact for one sample with one position. A product with groups has a pair of factors for each of
+    them. Biases, and other parameters of at most 1,000 elements without this form, have their exact block; larger ones
+    have none, and `unstructured` names them. As with `func.jit`, a closure is read once.
 
     Args:
         f: The loss of ONE sample, loss(params, *sample); with a likelihood the model, its outputs for one sample.
@@ -70,7 +69,7 @@ def kronecker_factors(
         >>> factors.log_determinant(damping=1.0).round(3)
         np.float64(6.789)
     """
-    refuse_values(in_dims, "in_dims", "kronecker_factors", f)
+    check_no_value(in_dims, "in_dims", "kronecker_factors", f)
     root = roots_of(likelihood, "kronecker_factors")
     plans: dict[Any, _MomentPlan] = {}
 
@@ -78,7 +77,7 @@ def kronecker_factors(
         if not args:
             raise ArgumentError(f"func.kronecker_factors: call it with parameters and a batch, {name_of(f)} got none")
         leaves, spec = tree.flatten((args, kwargs))
-        _refuse_traced(leaves)
+        _check_untraced(leaves)
         arrays = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
         static = {i: leaf for i, leaf in enumerate(leaves) if i not in arrays}
         shapes = tuple([(i, leaf.shape, leaf.dtype) for i, leaf in arrays.items()])
@@ -91,23 +90,23 @@ def kronecker_factors(
         except TypeError:  # a leaf that has no hash
             plan = _MomentPlan(f, in_dims, root, spec, static)
         else:
-            kept: _MomentPlan | None = plans.pop(key, None)
-            plan = _MomentPlan(f, in_dims, root, spec, static) if kept is None else kept
-            plans[key] = plan  # the last one used stands last
-            for old in tuple(plans)[:-KEPT_PLANS]:
+            cached: _MomentPlan | None = plans.pop(key, None)
+            plan = _MomentPlan(f, in_dims, root, spec, static) if cached is None else cached
+            plans[key] = plan  # the last one used comes last
+            for old in tuple(plans)[:-MOST_CACHED]:
                 plans.pop(old, None)
         samples, blocks = plan.blocks(arrays)
-        _refuse_traced([x for block in blocks if block is not None for x in (block.left, block.right)])
+        _check_untraced([x for block in blocks if block is not None for x in (block.left, block.right)])
         return KroneckerFactors(name_of(f), args[0], samples, blocks)
 
     return factors_of
 
 
-def _refuse_traced(values: Sequence[Any]) -> None:
-    """Refuse what a transform traces: derivatives by eigenvectors are undetermined where eigenvalues repeat."""
+def _check_untraced(values: Sequence[Any]) -> None:
+    """Raise for traced values: derivatives by eigenvectors are undetermined for repeated eigenvalues."""
     if any([type(value) is Tracer for value in values]):
         raise UnsupportedFunctionError(
-            "func.kronecker_factors takes no traced values, also not from outside of the function: what it gives has "
+            "func.kronecker_factors takes no traced values, also not from outside of the function: its result has "
             "no derivative\nCall it outside of func.grad, func.vmap and func.jit, or at func.stop_gradient(...)."
         )
 
@@ -130,7 +129,7 @@ class KroneckerBlock(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How the elements of a parameter make matrices (groups, p, q)."""
+    """The arrangement of the elements of a parameter as matrices (groups, p, q)."""
 
     sizes: tuple[int, ...]
     kinds: tuple[int, ...]
@@ -160,12 +159,12 @@ class _Form(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """What is computed for one parameter. All are arrays, since compiled code returns them."""
+    """The moments of one parameter. All are arrays, since compiled code returns them."""
 
     left: Any
     right: Any
     layout: Any
-    """Of the form: whether the block is exact, the number of positions, sizes, kinds; empty where there is no block."""
+    """The form: whether the block is exact, the number of positions, sizes, kinds; empty without a block."""
 
 
 class _MomentPlan:
@@ -183,14 +182,14 @@ class _MomentPlan:
         self.compute = jit(self._moments)
 
     def _moments(self, arrays: dict[int, Any]) -> tuple[Any, list[_Moments]]:
-        """The numbers of samples and of outputs of each, and the moments for each parameter."""
+        """The number of samples, that of outputs of each, and the moments for each parameter."""
         leaves = [arrays[i] if i in arrays else self.static[i] for i in range(self.spec.num_leaves)]
         (params, *batch), kwargs = tree.unflatten(self.spec, leaves)
         dims = batch_dims(self.function, self.in_dims, len(batch), "kronecker_factors")
         loss, rows, outputs = self.function, tuple(batch), 1
         if self.root is not None:
-            made = outputs_as_samples(loss, dims, params, rows, kwargs, self.root, "kronecker_factors")
-            loss, dims, rows, kwargs, outputs = made.loss, made.in_dims, made.batch, {}, made.outputs
+            pairs = outputs_as_samples(loss, dims, params, rows, kwargs, self.root, "kronecker_factors")
+            loss, dims, rows, kwargs, outputs = pairs.loss, pairs.in_dims, pairs.batch, {}, pairs.outputs
         samples = SampleBatch(per_sample(loss, dims), params, rows, kwargs)
         if not samples.samples:
             raise ArgumentError(f"func.kronecker_factors: the batch of {name_of(self.function)} has no samples")
@@ -198,16 +197,16 @@ class _MomentPlan:
         def moments() -> list[Any]:
             return [x for gradients in samples.of_rows(samples.rows) for x in _second_moments(gradients)]
 
-        found = samples.safely(moments)
+        values = samples.safely(moments)
         return np.array([samples.samples // outputs, outputs]), [
-            _Moments(*found[i : i + 3]) for i in range(0, len(found), 3)
+            _Moments(*values[i : i + 3]) for i in range(0, len(values), 3)
         ]
 
     def blocks(self, arrays: dict[int, Any]) -> tuple[int, list[KroneckerBlock | None]]:
         """The number of samples, and the block of each parameter."""
         try:
             counts, moments = self.compute(arrays)
-        except StagingError:  # Python of the function that depends on values
+        except StagingError:  # the function's Python depends on values
             counts, moments = self._moments(arrays)
         samples, outputs = [int(count) for count in counts]
         blocks: list[KroneckerBlock | None] = []
@@ -241,7 +240,7 @@ def _second_moments(gradients: SampleGradients) -> _Moments:
 
 
 def _space_of(params: Any) -> tuple[Space, list[str]]:
-    """The vectors of the floating point leaves of parameters, and how a user would write these leaves."""
+    """The vectors of the floating point leaves of parameters, and the users' expressions of these leaves."""
     arguments = differentiable((params,), {}, [0], "kronecker_factors", "f", root="params")
     vectors = vectors_like(arguments.values())
     paths = tree.path_names(params, "params")
@@ -250,10 +249,10 @@ def _space_of(params: Any) -> tuple[Space, list[str]]:
 
 
 class KroneckerFactors(LinearOperator):  # type: ignore[misc]
-    """What `func.kronecker_factors` returns: a block-diagonal matrix, a `scipy.sparse.linalg.LinearOperator`.
+    """The result of `func.kronecker_factors`: a block-diagonal matrix, a `scipy.sparse.linalg.LinearOperator`.
 
-    It is a sum over samples. Its eigenvalues are products of those of the factors, so that systems, determinants and
-    samples take the eigenvectors of the small matrices only.
+    It is a sum over samples. Its eigenvalues are products of those of the factors, so systems, determinants and samples
+    need only the eigenvectors of the small matrices.
     """
 
     def __init__(self, name: str, params: Any, samples: int, blocks: Sequence[KroneckerBlock | None]) -> None:
@@ -267,7 +266,7 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
 
     @property
     def unstructured(self) -> list[str]:
-        """The parameters that have no block, as a user would write them."""
+        """The parameters without a block, as users' expressions."""
         return [path for path, block in zip(self._paths, self.blocks, strict=True) if block is None]
 
     def ravel(self, value: Any) -> Any:
@@ -287,8 +286,8 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     def apply(self, function: Callable[[Any], Any], vectors: Any) -> Any:
         """g(F) applied to a vector (n,) or to columns (n, k), for g a function of arrays of eigenvalues.
 
-        `lambda x: 1 / (x + damping)` solves a system; `lambda x: (x + damping) ** -0.5` gives samples of the normal
-        distribution with this precision, from vectors of independent normal numbers.
+        `lambda x: 1 / (x + damping)` solves a system; `lambda x: (x + damping) ** -0.5` maps independent normal numbers
+        to samples with this precision.
         """
         self._check_blocks()
         array: Any = vectors if type(vectors) is Tracer else np.asarray(vectors)
@@ -304,10 +303,10 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
             self.blocks, self._space.vectors.sizes, self._decomposed, strict=True
         ):
             assert block is not None
-            inner = block.form.matrices(rows[:, start : start + size])
-            inner = left.swapaxes(-1, -2) @ inner @ right
-            outer = left @ (function(values) * inner) @ right.swapaxes(-1, -2)
-            outs.append(block.form.flat(outer).astype(self.dtype, copy=False))
+            projected = block.form.matrices(rows[:, start : start + size])
+            projected = left.swapaxes(-1, -2) @ projected @ right
+            product = left @ (function(values) * projected) @ right.swapaxes(-1, -2)
+            outs.append(block.form.flat(product).astype(self.dtype, copy=False))
             start += size
         out = np.concatenate(outs, axis=1) if outs else rows
         return out.T if array.ndim == 2 else out[0]
@@ -333,11 +332,11 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
         check_real_number(factor, "scaled: the factor")
         if not factor >= 0:
             raise ArgumentError(f"scaled: the factor must not be negative, not {factor!r}")
-        made: KroneckerFactors = object.__new__(KroneckerFactors)
-        made.__dict__.update(self.__dict__)
-        made.blocks = tuple([b if b is None else b._replace(weight=b.weight * factor) for b in self.blocks])
-        made.__dict__.pop("_decomposed", None)
-        return made
+        scaled: KroneckerFactors = object.__new__(KroneckerFactors)
+        scaled.__dict__.update(self.__dict__)
+        scaled.blocks = tuple([b if b is None else b._replace(weight=b.weight * factor) for b in self.blocks])
+        scaled.__dict__.pop("_decomposed", None)
+        return scaled
 
     def toarray(self) -> Any:
         """The matrix itself."""
@@ -365,14 +364,14 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     def _check_blocks(self) -> None:
         if self.unstructured:
             raise ArgumentError(
-                f"func.kronecker_factors: {', '.join(self.unstructured)} of {self._name} enter by no product of "
-                f"matrices alone, and are too large for an exact block; leave them out of the parameters, or use "
+                f"func.kronecker_factors: {', '.join(self.unstructured)} of {self._name} do not enter by matrix "
+                f"products alone, and are too large for an exact block; leave them out of the parameters, or use "
                 'func.linear_operator("empirical_fisher", ...)'
             )
 
     @functools.cached_property
     def _decomposed(self) -> list[Any]:
-        """Of each block the eigenvalues (groups, p, q) and the eigenvectors of both sides."""
+        """The eigenvalues (groups, p, q) of each block, and the eigenvectors of both sides."""
         for path, block in zip(self._paths, self.blocks, strict=True):
             if block is not None and not (np.isfinite(block.left).all() and np.isfinite(block.right).all()):
                 raise ArgumentError(

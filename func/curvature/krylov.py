@@ -24,9 +24,9 @@ class LanczosResult(NamedTuple):
     """A V = V T + a remainder in the last column, with orthonormal columns of V and tridiagonal T."""
 
     diagonal: Any
-    """Of T, of length k."""
+    """The diagonal of T, of length k."""
     off_diagonal: Any
-    """Of T, of length k - 1."""
+    """The off-diagonal of T, of length k - 1."""
     vectors: Any
     """V, of shape (n, k)."""
     remainder: float
@@ -39,7 +39,7 @@ class LanczosResult(NamedTuple):
 
     @property
     def ritz_vectors(self) -> Any:
-        """The approximate eigenvectors that belong to them, columns of shape (n, k)."""
+        """The approximate eigenvectors for them, columns of shape (n, k)."""
         return self.vectors @ self._decomposed()[1].astype(self.vectors.dtype)
 
     @property
@@ -55,8 +55,8 @@ class LanczosResult(NamedTuple):
 def lanczos(operator: Any, start: Any, steps: int) -> LanczosResult:
     """Lanczos' method for a symmetric operator: a tridiagonal matrix T = Vᵀ A V of few steps, and V.
 
-    The columns of V are kept orthogonal to all earlier ones, so Ritz values are not repeated. There are fewer than
-    `steps` columns where they span an invariant subspace.
+    It orthogonalizes the columns of V against all earlier ones, so Ritz values do not repeat. There are fewer than
+    `steps` columns if they span an invariant subspace.
 
     Args:
         operator: A symmetric `func.linear_operator`, any linear operator of SciPy, or a matrix.
@@ -64,7 +64,7 @@ def lanczos(operator: Any, start: Any, steps: int) -> LanczosResult:
         steps: The number of products, at most n.
 
     Raises:
-        ArgumentError: The operator is not square, known not to be symmetric, or gives NaN (a ValueError).
+        ArgumentError: The operator is not square, known not to be symmetric, or returns NaN (a ValueError).
 
     Source: C. Lanczos (1950); Y. Saad (2011), "Numerical methods for large eigenvalue problems", section 6.6.
 
@@ -89,16 +89,16 @@ def lanczos(operator: Any, start: Any, steps: int) -> LanczosResult:
         )
     if not np.isfinite(vector).all() or (n and not vector.any()):
         raise ArgumentError("func.lanczos: start must be finite and other than zero")
-    found = _tridiagonal(matrix, vector[:, None], min(count, n), "lanczos")
-    size = int(found.sizes[0])
-    remainder = float(found.beta[size - 1, 0]) if size else 0.0
+    recurrence = _tridiagonal(matrix, vector[:, None], min(count, n), "lanczos")
+    size = int(recurrence.sizes[0])
+    remainder = float(recurrence.beta[size - 1, 0]) if size else 0.0
     return LanczosResult(
-        found.alpha[:size, 0], found.beta[: max(size - 1, 0), 0], found.vectors[:size, :, 0].T, remainder
+        recurrence.alpha[:size, 0], recurrence.beta[: max(size - 1, 0), 0], recurrence.vectors[:size, :, 0].T, remainder
     )
 
 
 class LanczosQuadrature:
-    """What `func.lanczos_quadrature` returns: the spectrum of an operator as nodes with weights.
+    """The result of `func.lanczos_quadrature`: the spectrum of an operator as nodes with weights.
 
     For each random vector v, the sum of weights times g(nodes) is close to vᵀ g(A) v, whose expectation is the trace of
     g(A).
@@ -127,7 +127,7 @@ class LanczosQuadrature:
         return estimate, np.std(traces, ddof=1) / math.sqrt(len(traces))
 
     def log_determinant(self, damping: float = 0.0, with_error: bool = False) -> Any:
-        """An estimate of log det(A + damping I), which has to be positive definite."""
+        """An estimate of log det(A + damping I), which must be positive definite."""
         least = np.min(self.nodes, initial=np.inf) + damping
         if least <= 0:
             raise ArgumentError(
@@ -167,7 +167,7 @@ def lanczos_quadrature(operator: Any, key: Any, *, steps: int, samples: int) -> 
     Args:
         operator: A symmetric `func.linear_operator`, any linear operator of SciPy, or a matrix.
         key: A key of `func.random`; the same key gives the same estimate.
-        steps: Steps of Lanczos' method: the degree to which a function of the eigenvalues is resolved is 2 steps - 1.
+        steps: Steps of Lanczos' method: exact for functions of the eigenvalues of degree 2 steps - 1.
         samples: The number of random vectors; the standard error falls as 1/√samples.
 
     Source: S. Ubaru, J. Chen and Y. Saad (2017), SIAM Journal on Matrix Analysis and Applications 38, 1075-1099.
@@ -188,9 +188,9 @@ def lanczos_quadrature(operator: Any, key: Any, *, steps: int, samples: int) -> 
     nodes, weights = np.zeros((width, count)), np.zeros((width, count))
     if n:
         starts = random.rademacher(key, (n, width), dtype_of_draws(matrix.dtype))
-        found = _tridiagonal(matrix, starts, count, "lanczos_quadrature")
-        for i, size in enumerate(found.sizes):
-            values, vectors = _eigenpairs(found.alpha[:size, i], found.beta[: size - 1, i])
+        recurrences = _tridiagonal(matrix, starts, count, "lanczos_quadrature")
+        for i, size in enumerate(recurrences.sizes):
+            values, vectors = _eigenpairs(recurrences.alpha[:size, i], recurrences.beta[: size - 1, i])
             nodes[i] = values[-1]  # the nodes without weight
             nodes[i, :size] = values
             weights[i, :size] = n * vectors[0] ** 2
@@ -212,7 +212,7 @@ class _Tridiagonals(NamedTuple):
     vectors: Any
     """Of shape (steps, n, columns)."""
     sizes: Any
-    """How many steps were taken from each vector until it had an invariant subspace."""
+    """The number of steps from each vector until its invariant subspace."""
 
 
 def _tridiagonal(matrix: Any, starts: Any, steps: int, name: str) -> _Tridiagonals:
@@ -248,7 +248,7 @@ def _tridiagonal(matrix: Any, starts: Any, steps: int, name: str) -> _Tridiagona
 
 
 def dtype_of_draws(dtype: Any) -> np.dtype[Any]:
-    """The dtype in which random numbers for an operator are drawn: none is wider than double precision."""
+    """The dtype of random numbers for an operator: at most double precision."""
     return np.dtype(dtype) if np.dtype(dtype).itemsize <= 8 else np.dtype(np.float64)
 
 
@@ -298,7 +298,7 @@ def _nothing(value: Any) -> None:
 
 def _traced(name: str) -> UnsupportedFunctionError:
     return UnsupportedFunctionError(
-        f"func.{name} takes no traced values: what it gives has no derivative\n"
+        f"func.{name} takes no traced values: its result has no derivative\n"
         "Make the operator at func.stop_gradient(...) of the point outside of func.jit and func.vmap, or take "
         "np.linalg.eigh of func.hessian(f)(x)."
     )

@@ -22,8 +22,8 @@ from func.transforms.vmapping import vmap
 
 CHUNK_BYTES = 2**28
 """About how much memory the intermediate values of a product with several vectors take."""
-KEPT_PRODUCTS = 64
-"""How many compiled products are kept for later operators of the same form."""
+MOST_PRODUCTS = 64
+"""The most compiled products to cache for later operators of the same form."""
 
 
 class LinearMap(NamedTuple):
@@ -146,11 +146,11 @@ class Product(NamedTuple):
         return max(total, (self.domain.size + self.codomain.size) * self.domain.dtype.itemsize, 1)
 
 
-@functools.lru_cache(maxsize=KEPT_PRODUCTS)
+@functools.lru_cache(maxsize=MOST_PRODUCTS)
 def compiled(product: Product) -> tuple[Callable[..., Array], Callable[..., Array]]:
     """A product as compiled functions of (residuals, vector) and of (residuals, vectors as columns).
 
-    They are kept: operators of one function at several points run the same code.
+    They are cached: operators of one function at several points run the same code.
     """
 
     def with_columns(residuals: Sequence[Sequence[Array]], columns: Array) -> Array:
@@ -160,6 +160,6 @@ def compiled(product: Product) -> tuple[Callable[..., Array], Callable[..., Arra
 
 
 def padded_width(width: int) -> int:
-    """The next number with at most three significant bits: of so few widths code is compiled."""
+    """The next number with at most three significant bits: few widths need compiled code."""
     unit = 1 << max(width.bit_length() - 3, 0)
     return -(-width // unit) * unit

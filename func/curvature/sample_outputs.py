@@ -1,4 +1,4 @@
-"""The outputs of a model for each sample as losses of more samples, so that their gradients have the same structure."""
+"""The outputs of a model for each sample as losses of more samples, so that their gradients have one structure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from func.curvature.linearized_products import Vectors
 from func.errors import ArgumentError
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.sample_gradients.per_sample import batch_dims, per_sample
-from func.transforms.boundary import check_callable, name_of, refuse_values, scalar_output
+from func.transforms.boundary import check_callable, check_no_value, name_of, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
 from func.transforms.transformed import keeps_parameters, transform
@@ -72,13 +72,13 @@ def roots_of(likelihood: Any, transform: str) -> Root | None:
 
 
 class OutputSamples(NamedTuple):
-    """A loss of one sample whose samples are the pairs of a sample and an output of a model."""
+    """A loss of one sample, for pairs of a sample and an output of a model."""
 
     loss: Callable[..., Any]
     in_dims: Any
     batch: tuple[Any, ...]
     outputs: int
-    """How many outputs each sample has."""
+    """The number of outputs of each sample."""
     shapes: tuple[tuple[int, ...], ...]
     """The shapes of the leaves of the outputs."""
 
@@ -108,8 +108,8 @@ def outputs_as_samples(
     rows, shared = [leaves[i] for i in mapped], [leaves[i] for i in rest]
     first = [Aval(np.shape(row)[1:], row.dtype) for row in rows]
     outputs.__name__ = outputs.__qualname__ = name_of(model)
-    found = eval_shape(outputs, params, first, shared)
-    avals, spec = tree.flatten(found)
+    output_avals = eval_shape(outputs, params, first, shared)
+    avals, spec = tree.flatten(output_avals)
     for aval in avals:
         if not is_inexact(aval.dtype) or aval.dtype.kind == "c":
             raise TypeError(f"func.{transform} needs real floating point outputs, but {name_of(model)} returned {aval}")
@@ -136,9 +136,8 @@ def ntk(f: Callable[..., Any], in_dims: Any = None) -> Callable[..., Any]:
     """The neural tangent kernel J Jᵀ of a model between all samples of a batch, without the Jacobian J.
 
     Called with (params, *batch). For a model with one number for a sample the kernel is (samples, samples); for outputs
-    of shape s it is (samples, *s, samples, *s). A weight that enters by a product of matrices contributes products of
-    the inner products of what came in and of gradients of what went out; its gradients are not made. `func.jit`
-    compiles it.
+    of shape s it is (samples, *s, samples, *s). A weight in a matrix product contributes products of inner products of
+    its inputs and of output gradients, without its own gradients. `func.jit` compiles it.
 
     Args:
         f: The model: its outputs, an array, for ONE sample, func(params, *sample).
@@ -154,20 +153,20 @@ def ntk(f: Callable[..., Any], in_dims: Any = None) -> Callable[..., Any]:
         array([[ 4.,  4.],
                [ 4., 20.]])
     """
-    refuse_values(in_dims, "in_dims", "ntk", f)
+    check_no_value(in_dims, "in_dims", "ntk", f)
 
     def kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not args:
             raise ArgumentError(f"func.ntk: call it with parameters and a batch, {name_of(f)} got none")
         params, *batch = args
-        made = outputs_as_samples(f, in_dims, params, tuple(batch), kwargs, lambda o, e: e, "ntk")
-        if len(made.shapes) != 1:
+        pairs = outputs_as_samples(f, in_dims, params, tuple(batch), kwargs, lambda o, e: e, "ntk")
+        if len(pairs.shapes) != 1:
             raise ArgumentError(
-                f"func.ntk: {name_of(f)} must return one array, not {len(made.shapes)}; join them by "
+                f"func.ntk: {name_of(f)} must return one array, not {len(pairs.shapes)}; join them by "
                 'np.concatenate, or take func.linear_operator("ntk", ...)'
             )
-        gram = per_sample(made.loss, made.in_dims).gram(params, *made.batch)
-        samples = gram.shape[0] // made.outputs
-        return gram.reshape(samples, *made.shapes[0], samples, *made.shapes[0])
+        gram = per_sample(pairs.loss, pairs.in_dims).gram(params, *pairs.batch)
+        samples = gram.shape[0] // pairs.outputs
+        return gram.reshape(samples, *pairs.shapes[0], samples, *pairs.shapes[0])
 
     return kernel_of

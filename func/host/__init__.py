@@ -1,5 +1,5 @@
-"""The Python process: what func hooks into NumPy, SciPy, warnings and imports, and how it undoes that.
+"""The Python process: func's hooks into NumPy, SciPy, warnings and imports, and their removal.
 
-What comes in are the scopes of transforms and tensors; what goes out are traced values at NumPy's and SciPy's names.
-`docs/process.md` lists every hook with its moment, its lock and its end.
+Within the scopes of transforms and tensors, NumPy's and SciPy's names take traced values. `docs/process.md` lists every
+hook with its moment, its lock and its end.
 """

@@ -1,6 +1,6 @@
-"""What the instruction of a frame does: which attribute it reads, what it calls, which operator it computes.
+"""The operation of a frame's instruction: the attribute it reads, the function it calls, the operator it computes.
 
-The first tells Python code that writes `np.array` from compiled code that asks for it.
+The attribute distinguishes Python code that writes `np.array` from compiled code that asks for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXTENDED = dis.EXTENDED_ARG
 
 
 def reads_attribute(frame: FrameType, name: str) -> bool:
-    """Whether the instruction that a frame is at reads an attribute of that name, or calls `getattr` for it.
+    """Whether the current instruction of a frame reads an attribute of that name, or calls `getattr` for it.
 
     Compiled functions have no frame. While one runs, the frame of its caller is at a call, or at an attribute of
     another name.
@@ -41,7 +41,7 @@ _READ_LIMIT = 1024
 
 
 def _attribute_read(code: CodeType, place: int) -> str | None:
-    """The name of the attribute that the instruction at a place reads, if it reads one; "" before the first."""
+    """The name of the attribute that the instruction at a place reads; "" before the first, None if it reads none."""
     if place < 0:
         return ""
     text = code.co_code
@@ -57,7 +57,7 @@ def _attribute_read(code: CodeType, place: int) -> str | None:
 
 
 def _extension(text: bytes, place: int) -> int:
-    """The number that the EXTENDED_ARG instructions up to a place give."""
+    """The number in the EXTENDED_ARG instructions up to a place."""
     number, shift = 0, 0
     while place >= 0 and text[place] == _EXTENDED:
         number |= text[place + 1] << shift
@@ -108,10 +108,10 @@ def _is_called(code: CodeType, place: int) -> bool:
 
 def _calls_getattr(code: CodeType, place: int) -> bool:
     """Whether the call at a place in the code is one of the builtin getattr."""
-    found = _callee(code, place)
-    if not found or found[-1].is_jump_target:
+    earlier = _callee(code, place)
+    if not earlier or earlier[-1].is_jump_target:
         return False
-    return found[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and found[-1].argval == "getattr"
+    return earlier[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and earlier[-1].argval == "getattr"
 
 
 _OPERATORS = {
@@ -140,20 +140,20 @@ _OPERATORS = {
 def operation(frame: FrameType, module: Any, methods: tuple[str, ...]) -> Any:
     """The function that the instruction of a frame calls, or the one of `operator` whose operator it computes.
 
-    By the instruction that reads it: an attribute of anything but a module counts as one of `module`, and where it is
-    one of `methods`, what has this method is what counts. None where the instruction does not tell.
+    An attribute of a module is that function; any other attribute counts as one of `module`, or as the method of the
+    owner in `methods`. None if the instruction does not tell.
     """
     code, place = frame.f_code, frame.f_lasti
     symbol = _symbol(code, place)
     if symbol is not None:
         return _OPERATORS.get(symbol)
-    found = list(_callee(code, place))
-    while found:
-        last = found.pop()
+    earlier = list(_callee(code, place))
+    while earlier:
+        last = earlier.pop()
         if last.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
             return _named(frame, last)
         if last.argval not in methods:
-            owner = _named(frame, found[-1]) if found else None
+            owner = _named(frame, earlier[-1]) if earlier else None
             return getattr(owner if isinstance(owner, ModuleType) else module, last.argval, None)
     return None
 
@@ -179,9 +179,9 @@ def _symbol(code: CodeType, place: int) -> str | None:
 
 @functools.lru_cache(4096)
 def _callee(code: CodeType, place: int) -> tuple[dis.Instruction, ...]:
-    """The instruction that reads what the call at a place in the code calls, and the one before it, which comes first.
+    """The instruction that reads the callee of the call at a place in the code, and the one before it, first.
 
-    Found by following the stack backwards; nothing where the place is no call, or where that leads to a jump.
+    Follows the stack backwards; empty if the place is no call, or if that leads to a jump.
     """
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
     at = sum([i.offset <= place for i in instructions]) - 1  # behind it are places without an instruction
@@ -193,7 +193,7 @@ def _callee(code: CodeType, place: int) -> tuple[dis.Instruction, ...]:
     elif name not in ("CALL", "PRECALL", "CALL_FUNCTION"):
         return ()
     if name == "CALL" and instructions[at - 1].opname == "PRECALL":
-        at -= 1  # two instructions of one call
+        at -= 1  # two instructions form one call
     while at > 0:  # `needed`: values that the instructions up to here leave on the stack for the call
         at -= 1
         instruction = instructions[at]

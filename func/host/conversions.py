@@ -1,7 +1,7 @@
 """Conversions of traced values to Python and NumPy values: float(), int(), bool(), .item(), __array__.
 
-Whether a conversion is refused depends on the value alone: on whether a derivative that some transform or tensor
-computes would be lost. The running code decides the words of a refusal, never the refusal.
+A conversion raises if a derivative of some transform or tensor would be lost: this depends on the value alone. The
+running code affects only the error text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.grad import Grad
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import (
+from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
+from func.interpreters.host.swallowed_errors import (
     asks_inside,
     hide_outside,
     instruction,
@@ -37,7 +38,6 @@ from func.interpreters.host.refusals import (
     is_writing,
     noted,
 )
-from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
 from func.interpreters.imperative.interpreter import Imperative
 from func.numpy.argument_checks import to_host
 from func.numpy.inplace import WRITE_HINT, getitem
@@ -66,7 +66,7 @@ _NUMBER_HINT = (
     "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
 )
 _OBJECTS_TEXT = (
-    "NumPy made an array of Python objects of a list that holds a traced value, and its loops over objects compute "
+    "NumPy made an array of Python objects of a list with a traced value, and its loops over objects compute "
     "something else than those over numbers, or nothing{line}\n"
     "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape))."
 )
@@ -84,13 +84,13 @@ _WORDS_OF_OBJECTS = (
     "Numerical result out of range",
     *[f"'{name}' object has no attribute '" for name in dict.fromkeys(_NUMBER_NAMES)],
 )
-"""What NumPy says of arrays of objects, which it makes of lists with traced values."""
+"""NumPy's messages about arrays of objects, which it makes of lists with traced values."""
 _NAMESPACES = {
     "numpy.linalg": "func.numpy.linalg",
     "numpy.fft": "func.numpy.fft",
     "numpy": "func.numpy",
 }
-"""Where the traced versions of a package's functions are; the longer names come first."""
+"""The modules with the traced versions of a package's functions; the longer names come first."""
 _SCIPY = frozenset(
     [
         f"scipy.{name}"
@@ -104,9 +104,9 @@ _SCIPY = frozenset(
 
 
 def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
-    """True where reading the value would lose the derivative of some running transform, or of a tensor.
+    """True if reading the value would lose the derivative of some running transform, or of a tensor.
 
-    Where gradients are switched off (`func.no_grad`) nothing would be recorded, and nothing is lost.
+    With gradients off (`func.no_grad`) there is no record to lose.
     """
     value: Any = tracer
     while type(value) is Tracer:
@@ -120,7 +120,7 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
 
 
 def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
-    """What to write instead: the traced version of the library's function that was called, else by the instruction."""
+    """The suggestion: the traced version of the called library function, else one by the instruction."""
     frame = user_frame(2)
     calls = library_calls(2)
     if not calls and (instead := _hint_of_call(called_object(frame))):
@@ -134,7 +134,7 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
 
 
 def _hint_of_call(called: Any) -> str:
-    """What to write instead of a call of a builtin function or method; empty for those that have no hint."""
+    """The suggestion for a call of a builtin function or method; empty if there is none."""
     if isinstance(getattr(called, "__self__", None), np.ndarray):
         return WRITE_HINT if called.__name__ in _WRITING_METHODS else ""
     name = str(getattr(called, "__name__", ""))
@@ -182,21 +182,21 @@ _INSTEAD_OF_MATH = {
     "sumprod": "np.sum(x * y)",
     "ulp": "np.spacing(np.abs(x))",
 }
-"""What to write for functions of math that NumPy has under another name, or not."""
+"""Suggestions for functions of math that NumPy has under another name, or not."""
 
 
 def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
-    """The compiled function of SciPy that a line of the user's calls, which has no frame of its own."""
+    """The compiled function of SciPy that a line of the user's calls, which has no frame."""
     called = called_object(frame)
     module = str(getattr(called, "__module__", ""))
     is_compiled = module.startswith("scipy.") and not isinstance(called, FunctionType)
     return [(module, called.__name__)] if is_compiled and hasattr(called, "__name__") else []
 
 
-def staged_hint(otherwise: str, argument: str = "") -> str:
-    """What to write where a value is asked for that is not known while code is staged; in a library, its function.
+def traced_hint(otherwise: str, argument: str = "") -> str:
+    """The suggestion for a request of an unknown value during a trace; in a library, its function.
 
-    `argument` is the argument that was asked, where it is one.
+    `argument` names the argument with that value, if it is one.
     """
     public = _public_calls(library_calls(2))
     if public:
@@ -213,13 +213,13 @@ def staged_hint(otherwise: str, argument: str = "") -> str:
 
 
 def _public_calls(functions: list[tuple[str, str]]) -> list[str]:
-    """The names by which users know functions of a library, without those that users do not know."""
+    """The users' names of functions of a library, without the functions that users do not know."""
     calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
     return [name for name in calls if "._" not in name]
 
 
 def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool = True) -> str | None:
-    """What to write instead of a call of these functions of a library, outermost first.
+    """The suggestion for a call of these functions of a library, outermost first.
 
     `looks` is false for compiled functions, which have no hooks.
     """
@@ -228,7 +228,7 @@ def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool =
         package, _, function = name.rpartition(".")
         namespace = _NAMESPACES.get(package) or (f"func.{package}" if package in _SCIPY else None)
         if looks and isinstance(getattr(sys.modules.get(package), function, None), FunctionType) and package in _SCIPY:
-            continue  # it has looked for traced values itself, and has no use for these
+            continue  # it has looked for traced values itself, and cannot use these
         if namespace is not None and function in importlib.import_module(namespace).__all__:
             return f"{name} takes plain arrays only; {namespace}.{function} takes traced ones."
     public = _public_calls(functions)
@@ -245,7 +245,7 @@ def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool =
 
 
 def _public_name(module: str, function: str) -> str:
-    """The name by which users know a function of a package: numpy.norm in numpy.linalg._linalg is numpy.linalg.norm."""
+    """The users' name of a function of a package: numpy.norm in numpy.linalg._linalg is numpy.linalg.norm."""
     parts = module.split(".")
     for length in range(1, len(parts)):
         package = ".".join(parts[:length])
@@ -255,15 +255,15 @@ def _public_name(module: str, function: str) -> str:
     return f"{module}.{function}"
 
 
-def _refuse(error: FuncError) -> NoReturn:
+def _raise_at_line(error: FuncError) -> NoReturn:
     raise noted(error, current_transform())
 
 
-def refuse_conversion(tracer: Tracer) -> NoReturn:
+def raise_conversion(tracer: Tracer) -> NoReturn:
     """Raise because a traced array would become a plain NumPy array."""
     is_tensor = type(tracer._interpreter) is Imperative
     what, lost = ("tensor", "derivative") if is_tensor else ("traced value", "derivative or its batch axis")
-    _refuse(
+    _raise_at_line(
         TracerConversionError(
             f"a {what} of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
             f"which would lose its {lost}{at_line()}\n{_hint(_TENSOR_HINT if is_tensor else _ARRAY_HINT)}"
@@ -276,10 +276,10 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
 
 
 class MissingAttribute:
-    """An attribute that traced arrays do not have: asking for it raises an error that says what to write.
+    """An attribute that traced arrays lack: its error suggests another.
 
-    Known names have one each on the class. A `__getattr__` for all of them would make Python look every attribute up
-    in the slow way, the engine's slots too.
+    The class has one for each known name. A `__getattr__` for all of them would slow down every attribute lookup, even
+    of the engine's slots.
     """
 
     __slots__ = ("name",)
@@ -308,7 +308,7 @@ def no_attribute(name: str, tracer: Tracer, caller: types.FrameType) -> Any:
     """Raise because a traced array has no such attribute."""
     ufunc = getattr(np, name, None)
     if isinstance(ufunc, np.ufunc) and instruction(caller)[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
-        return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
+        return functools.partial(ufunc, tracer)  # `x.exp()`, from the loop of a ufunc over objects
     if not hasattr(np.ndarray, name) or is_converting(caller):
         raise AttributeError(f"traced arrays and tensors have no attribute {name!r}{_instead_of(name)}")
     hint = _hint({"data": _DATA_HINT, "resize": _RESIZE_HINT}.get(name, _MEMORY_HINT))
@@ -368,7 +368,7 @@ _INSTEAD = {
     "unsqueeze": "np.expand_dims(x, axis)",
     "zero_": "x.fill(0)",
 }
-"""What to write for methods that tensors of other libraries have."""
+"""Suggestions for methods that tensors of other libraries have."""
 
 
 _IN_PLACE = "abs add addcdiv addcmul ceil clamp clip copy cos cumsum div exp floor index_add index_copy lerp log "
@@ -397,7 +397,7 @@ def _instead_of(name: str) -> str:
     return "; write x += y or x[...] = y" if is_of_pytorch else "; they have those of NumPy's arrays"
 
 
-_STAGED = {
+_INSTEAD_OF_VALUES = {
     "bool": "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
     "func.while_loop; pass numbers that decide shapes as static arguments, func.jit(..., static_argnums=...).",
     "int": "Keep it an array (x.astype(int)); pass numbers that decide shapes or loops as static arguments, "
@@ -407,7 +407,7 @@ _STAGED = {
     "float": "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To print values "
     "of every call write func.debug.print.",
 }
-"""What to write instead of asking an abstract array for its value, by what Python asks for."""
+"""Suggestions for requests of an abstract array's value, by Python's protocol."""
 _STATIC = "{what}: pass such numbers as static arguments, func.jit(..., static_argnums=...)."
 
 
@@ -418,7 +418,7 @@ def _scalar(tracer: Tracer, what: str) -> Any:
 
 
 def _known(tracer: Tracer, what: str) -> Any:
-    """The plain array behind a tracer; where there is none, the refusal says what to write instead."""
+    """The plain array behind a tracer; if there is none, the error suggests what to write."""
     try:
         return concrete(tracer)
     except StagingError as error:
@@ -429,10 +429,10 @@ def _known(tracer: Tracer, what: str) -> Any:
                 if (asked := _ASKED[what](tracer)) is not None:
                     return asked
         argument = error.argument
-        words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
-    refusal = StagingError(words)
-    refusal.argument = argument
-    _refuse(refusal)
+        words = f"{str(error).rpartition(chr(10))[0]}\n{traced_hint(_instead_of_value(what), argument)}"
+    staging_error = StagingError(words)
+    staging_error.argument = argument
+    _raise_at_line(staging_error)
 
 
 def _asked_truth(tracer: Tracer) -> Any:
@@ -462,7 +462,7 @@ def _passing_answer() -> bool | None:
 
 
 def _instead_of_value(what: str) -> str:
-    """What to write instead of asking an abstract array for its value, where no library asks."""
+    """Suggestions for requests of an abstract array's value, outside of libraries."""
     frame = user_frame()
     called = called_object(frame)
     name = str(getattr(called, "__name__", ""))
@@ -472,14 +472,14 @@ def _instead_of_value(what: str) -> str:
         return instead
     if what == "index" and is_slicing(frame):
         return f"{_STATIC.format(what='x[:n] needs a known n')} {INDEX_HINT}"
-    instead = INDEX_HINT if what == "index" and is_indexing(frame) else _STAGED[what]
+    instead = INDEX_HINT if what == "index" and is_indexing(frame) else _INSTEAD_OF_VALUES[what]
     if what == "bool" and asks_inside(frame):
         instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
     return instead
 
 
 def to_bool(tracer: Tracer) -> bool:
-    """`if x:`; the value is piecewise constant, so that reading it loses no derivative."""
+    """`if x:`; the value is piecewise constant, so reading it loses no derivative."""
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise ValueError(
             "The truth value of an array with more than one element is ambiguous. Use np.any(x) or np.all(x)"
@@ -489,7 +489,7 @@ def to_bool(tracer: Tracer) -> bool:
 
 @without_engine_frames
 def to_int(tracer: Tracer) -> int:
-    """int(x); the value is piecewise constant, so that reading it loses no derivative."""
+    """int(x); the value is piecewise constant, so reading it loses no derivative."""
     return int(_scalar(tracer, "int"))
 
 
@@ -501,8 +501,8 @@ def to_index(tracer: Tracer) -> int:
     return int(_scalar(tracer, "index"))
 
 
-def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
-    _refuse(
+def _raise_number(tracer: Tracer, call: str) -> NoReturn:
+    _raise_at_line(
         TracerConversionError(
             f"{call} of a traced value would silently lose its derivative{at_line()}\n{_hint(_NUMBER_HINT)}"
         )
@@ -510,11 +510,11 @@ def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
 
 
 def to_float(tracer: Tracer) -> float:
-    """float(x); raises where a derivative would be lost, which a text (`"%.3f" % x`) does not carry anyway."""
+    """float(x); raises if a derivative would be lost; a text (`"%.3f" % x`) carries none anyway."""
     try:
         if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
             if not is_formatting(sys._getframe(1)):
-                _refuse_number(tracer, "float()")
+                _raise_number(tracer, "float()")
             return float(to_host(printed(tracer, "float")).reshape(())[()])
         return float(_scalar(tracer, "float"))
     except Exception as error:
@@ -523,20 +523,20 @@ def to_float(tracer: Tracer) -> float:
 
 
 def printed(tracer: Tracer, what: str) -> Any:
-    """The plain array behind a value that is printed."""
+    """The plain array behind a value to print."""
     return _known(tracer, what)
 
 
 @without_engine_frames
 def to_complex(tracer: Tracer) -> complex:
-    """complex(x); raises where a derivative would be lost."""
+    """complex(x); raises if a derivative would be lost."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
-        _refuse_number(tracer, "complex()")
+        _raise_number(tracer, "complex()")
     return complex(_scalar(tracer, "float"))
 
 
 def item(tracer: Tracer, *args: int) -> Any:
-    """x.item(); raises where a transform would lose a derivative. Of a tensor it is the way to read the number."""
+    """x.item(); raises if a transform would lose a derivative. For a tensor it is the way to read the number."""
     element: Any = tracer
     if args:
         element = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
@@ -545,23 +545,23 @@ def item(tracer: Tracer, *args: int) -> Any:
     if math.prod(element.shape) != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     if element.dtype.kind in "fc" and carries_derivative(element):
-        _refuse_number(element, ".item()")
+        _raise_number(element, ".item()")
     return _scalar(element, "float").item()
 
 
 def tolist(tracer: Tracer) -> Any:
-    """x.tolist(); raises where a transform would lose a derivative."""
+    """x.tolist(); raises if a transform would lose a derivative."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer):
-        _refuse_number(tracer, ".tolist()")
+        _raise_number(tracer, ".tolist()")
     return to_host(_known(tracer, "float")).tolist()
 
 
 def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
-    """Tracer.__array__: raises, as the derivative would be lost, unless the value is a constant.
+    """Tracer.__array__: raises unless the value is a constant, as the derivative would be lost.
 
-    NumPy converts the elements of a list one by one where no protocol sees the list: for a ufunc, or for an operator
-    of a plain array. A number then stays what it is, an element of an array of Python objects, whose loops compute with
-    it; `operand` makes a traced array of it where it meets one.
+    For a ufunc, or an operator of a plain array, NumPy converts the elements of a list one by one. A number then stays
+    an element of an array of Python objects, whose loops compute with it; `operand` makes a traced array of such an
+    array.
     """
     if is_converting(sys._getframe(1)):
         raise TracedElementSignal
@@ -569,21 +569,21 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
         if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
             return np.array(tracer._value, dtype, copy=copy)
         if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
-            refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
+            conversion_error = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
             called = _operation()
             if called is None and library_calls(2):
-                return refuse_conversion(tracer)
+                return raise_conversion(tracer)
             if called is None or not _computes_as_numpy(called, tracer.dtype):
-                _refuse(refusal)
+                _raise_at_line(conversion_error)
             if tracer.shape == () or isinstance(called, np.ufunc):
-                noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
+                noted(conversion_error, current_transform(), _WORDS_OF_OBJECTS)
                 elements: Any = np.empty(tracer.shape, object)
                 for place in np.ndindex(tracer.shape):
                     elements[place] = getitem(tracer, place) if place else tracer
                 return elements
         if is_readable(tracer) and isinstance(known_value(tracer), (np.ndarray, np.generic)):
             return np.array(concrete(tracer), dtype)
-        return refuse_conversion(tracer)
+        return raise_conversion(tracer)
     except Exception as error:
         hide_outside(error)
         raise
@@ -640,9 +640,9 @@ _METHODS = ("reduce", "accumulate", "reduceat", "outer")
 
 
 def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy's loop over objects gives what its loop over numbers of a dtype does, in a function of NumPy's.
+    """Whether a NumPy function's loop over objects returns the same as its loop over numbers of a dtype.
 
-    Beside a narrow number the numbers of another operand, or of the list, would be Python's, which adapt to it.
+    In a computation with a narrow number, Python numbers in another operand, or in the list, would adapt to it.
     """
     if not isinstance(called, np.ufunc):
         return called not in _OTHER_OBJECTS
@@ -652,7 +652,7 @@ def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool
 
 
 def _operation() -> Any:
-    """What the user's code has NumPy compute, as far as its instructions say: a ufunc, or another function."""
+    """The NumPy function, a ufunc or another, that the user's code calls, as far as its instructions tell."""
     frame = user_frame(3)
     called = None if frame is None else operation(frame, np, _METHODS)
     called = _UFUNCS_OF_PYTHON.get(called, called) if called.__hash__ is not None else None
@@ -663,12 +663,12 @@ def _operation() -> Any:
 
 
 def pandas_priority(tracer: Tracer) -> int:
-    """Tracer.__pandas_priority__: pandas leaves operations to the traced value; those that write are refused."""
+    """Tracer.__pandas_priority__: pandas leaves operations to the traced value; writing ones raise."""
     caller = sys._getframe(1).f_back
     if caller is not None and caller.f_code.co_name == "_inplace_method":
-        _refuse(
+        _raise_at_line(
             TracerConversionError(
-                "a pandas object cannot hold traced values, and an operator such as += would write them into it"
+                "a pandas object cannot store traced values, and an operator such as += would write them into it"
                 f"{at_line()}\nWrite x + series, whose result is traced, or series += x.numpy() for a tensor without "
                 "a gradient."
             )
@@ -677,11 +677,11 @@ def pandas_priority(tracer: Tracer) -> int:
 
 
 def jax_array(tracer: Tracer) -> Any:
-    """Tracer.__jax_array__: JAX's operators leave the operation to the traced array, its functions are refused."""
+    """Tracer.__jax_array__: JAX's operators leave the operation to the traced array, its functions raise."""
     if sys._getframe(1).f_code.co_filename.endswith("array_methods.py"):
         return NotImplemented
     try:
-        return refuse_conversion(tracer)
+        return raise_conversion(tracer)
     except Exception as error:
         hide_outside(error)
         raise
@@ -690,7 +690,7 @@ def jax_array(tracer: Tracer) -> Any:
 def may_be_element(tracer: Tracer) -> bool:
     """Whether a conversion may be that of a list's element: by NumPy, called from the user's code.
 
-    Objects have no real and imaginary part in NumPy, so complex numbers are refused.
+    Objects have no real and imaginary part in NumPy, so complex numbers raise.
     """
     if tracer.dtype.kind not in "fiub":
         return False

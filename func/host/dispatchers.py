@@ -1,13 +1,12 @@
 """Traced values inside lists: `np.linalg.norm([x, y])` reaches the traced version of the function.
 
-NumPy asks the arguments of a function for `__array_function__`; it does not look into lists. Which arguments it asks,
-the function's *dispatcher* says, a private Python function that returns them. When the first transform runs or the
-first tensor is made, the dispatchers get code that also returns a traced value inside a list or tuple. NumPy then hands
-the call over, list and all.
+NumPy asks the arguments of a function for `__array_function__`, but not the members of lists. The function's
+*dispatcher*, a private Python function, returns these arguments. At the first transform or tensor, the dispatchers get
+code that also returns a traced value inside a list or tuple. NumPy then hands over the whole call.
 
-The new code looks at one flag first, which says whether traced values exist: while a transform runs, and once a
-tensor has been made. If not, it does what it did before. Functions are the objects they were, and the new code has
-the file, the lines and the name of the old one. A dispatcher of an unknown form is left alone.
+The new code first checks one flag: whether traced values exist, in a running transform or after the first tensor. If
+not, it does the same as before. The function objects stay, and the new code has the file, the lines and the name of the
+old one. Dispatchers of an unknown form stay unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ NUMBERS = frozenset(
 OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
 """Functions in C that take types and memory, and no list for an array."""
 MAX_DEPTH = 32
-"""How deep lists are searched: as deep as an array of NumPy may have axes, and some more."""
+"""The depth of the search in lists: that of NumPy's deepest arrays, and some more."""
 
 
 def traced_inside(value: Any, depth: int = 0) -> Any:
@@ -50,24 +49,24 @@ def traced_inside(value: Any, depth: int = 0) -> Any:
         if kind is Tracer or kind in CARRIERS:
             return item
         if kind is list or kind is tuple:
-            inner = traced_inside(item, depth + 1)
-            if inner is not None:
-                return inner
+            traced = traced_inside(item, depth + 1)
+            if traced is not None:
+                return traced
     return None
 
 
 class Search:
-    """What the dispatchers' new code calls where an argument is a list."""
+    """The dispatchers' new code calls this if an argument is a list."""
 
     @staticmethod
     def extended(arguments: Sequence[Any]) -> Sequence[Any]:
-        """The arguments that NumPy asks, and a traced value in one of them that is a list."""
-        inner = traced_inside([argument for argument in arguments if type(argument) in SEQUENCES])
-        return arguments if inner is None else [*arguments, inner]
+        """NumPy's relevant arguments, and a traced value in one of them that is a list."""
+        traced = traced_inside([argument for argument in arguments if type(argument) in SEQUENCES])
+        return arguments if traced is None else [*arguments, traced]
 
 
 def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional: int) -> list[int] | None:
-    """The numbers of the parameters of which a dispatcher returns a tuple; None where it does anything else."""
+    """The numbers of the parameters in the tuple that a dispatcher returns; None if it does anything else."""
     marks = [object() for _ in names]
     try:
         out = dispatcher(*marks[:positional], **dict(zip(names[positional:], marks[positional:], strict=True)))
@@ -80,7 +79,7 @@ def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional
 
 
 _SEARCH, _ORIGINAL, _TRACED, _KINDS, _LISTS = "<search>", "<original>", "<traced>", "<list or tuple>", "<lists>"
-"""Constants that stand for objects in the text of a dispatcher."""
+"""Constants that represent objects in the text of a dispatcher."""
 _EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
 
 
@@ -89,7 +88,7 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _text(dispatcher: types.FunctionType) -> str | None:
-    """The text of the new code of a dispatcher that returns a tuple; None where it does anything else.
+    """The text of the new code of a dispatcher that returns a tuple; None if it does anything else.
 
     The parameters are called p0, p1, ...: many dispatchers share one text.
     """
@@ -131,15 +130,15 @@ It is a generator function where the dispatcher is one: Python 3.13 warns of cod
 
 
 def _giving(flags: int) -> str:
-    """The statement that hands on what a dispatcher with these flags returns."""
+    """The statement that hands on the result of a dispatcher with these flags."""
     return "yield from" if flags & inspect.CO_GENERATOR else "return"
 
 
 def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
-    """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
+    """The code of a dispatcher behind a test, compiled from its source; None without the source."""
     code = dispatcher.__code__
     test = _EXIST
-    if _gives_its_sequence(dispatcher):  # the engine joins arrays all the time: the search is for lists among them
+    if _gives_its_sequence(dispatcher):  # the engine joins arrays all the time: this searches for lists among them
         first = code.co_varnames[0]
         test = f"({_EXIST}) and type({first}) in {_KINDS!r} and not {_LISTS!r}.isdisjoint(map(type, {first}))"
     return with_prefix(code, _prefix(code.co_flags, "{}", test))
@@ -163,7 +162,7 @@ def _gives_its_sequence(dispatcher: types.FunctionType) -> bool:
 
 
 def _prefix(flags: int, call: str, test: str) -> str:
-    """The test: where traced values exist, all is returned that the original returns for this call, and more."""
+    """The test: if traced values exist, return the original's result for this call, and more."""
     relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])"
     ending = f"yield from {relevant}\n    return" if flags & inspect.CO_GENERATOR else f"return {relevant}"
     return f"if {test}:\n    {ending}\n"
@@ -192,7 +191,7 @@ class _Original:
         return self.dispatcher(*args, **kwargs)
 
     def bound(self, code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:
-        """New code with objects in the place of constants, and the name and the place of the original."""
+        """New code with objects instead of constants, and the name and the location of the original."""
         objects: dict[str, Any] = {_SEARCH: Search, _ORIGINAL: self, _TRACED: TRACED}
         objects |= {_KINDS: SEQUENCES, _LISTS: _SET_OF_SEQUENCES}
         old = self.call.__code__
@@ -207,20 +206,21 @@ class _Original:
 
 
 def numpy_dispatchers() -> list[types.FunctionType]:
-    """The dispatchers of the modules of NumPy that have been imported, except those of functions written in C."""
-    found = []
+    """The dispatchers of NumPy's imported modules, except those of functions written in C."""
+    dispatchers = []
     for name, module in list(sys.modules.items()):
         if name.startswith("numpy."):
             for attribute, value in list(vars(module).items()):
                 is_own = isinstance(value, types.FunctionType) and value.__module__ == name
                 if is_own and _is_dispatcher(attribute, value):
-                    found.append(value)
-    return found
+                    dispatchers.append(value)
+    return dispatchers
 
 
 def _is_dispatcher(attribute: str, function: types.FunctionType) -> bool:
-    """Whether a function of a module of NumPy's is a dispatcher: by its name, or by that of a public function which
-    has the same parameters, as `_sort_complex` does."""
+    """Whether a function of a NumPy module is a dispatcher, by its name or that of a public function with the same
+    parameters, as for `_sort_complex`.
+    """
     if attribute.endswith("_dispatcher"):
         return not attribute.startswith("array_function")
     public = function.__globals__.get(attribute.removeprefix("_"))
@@ -233,16 +233,16 @@ def _is_dispatcher(attribute: str, function: types.FunctionType) -> bool:
 def hidden_dispatchers() -> list[types.FunctionType]:
     """The dispatchers of functions written in C.
 
-    They have the name of their function, which hides them in the module: only the function itself knows them.
+    They have the name of their function, which hides them in the module: only the function itself refers to them.
     """
     hidden = vars(sys.modules["numpy._core.multiarray"])
     functions = [value for name, value in hidden.items() if type(value) is type(np.where) and name not in OF_TYPES]
-    found = [_behind(function) for function in functions]
-    if None in found:
-        found = [f for f in gc.get_referrers(hidden) if f.__class__ is types.FunctionType]
+    dispatchers = [_behind(function) for function in functions]
+    if None in dispatchers:
+        dispatchers = [f for f in gc.get_referrers(hidden) if f.__class__ is types.FunctionType]
     return [
         f
-        for f in found
+        for f in dispatchers
         if type(f) is types.FunctionType
         and f.__globals__ is hidden
         and type(hidden.get(f.__name__)) is type(np.where)
@@ -251,11 +251,11 @@ def hidden_dispatchers() -> list[types.FunctionType]:
 
 
 def _behind(function: Any) -> Any:
-    """The dispatcher that a public function of NumPy refers to; None where its memory has another layout than known.
+    """The dispatcher that a public function of NumPy refers to; None if its memory has an unknown layout.
 
     After an object's head come the addresses of the C function, of the attributes, the dispatcher, the implementation.
-    Those of attributes and implementation are known, so the layout is verified. To find the functions among all objects
-    of the process, as the garbage collector can, takes milliseconds in a small process.
+    Those of attributes and implementation are known, which verifies the layout. A search among all objects of the
+    process, by the garbage collector, takes milliseconds in a small process.
     """
     head, width = object.__basicsize__, ctypes.sizeof(ctypes.c_void_p)
     if type(function).__basicsize__ < head + 4 * width:
@@ -267,7 +267,7 @@ def _behind(function: Any) -> Any:
 
 
 def install(dispatchers: Sequence[types.FunctionType]) -> None:
-    """Give dispatchers their first code, when the first transform runs or the first tensor is made."""
+    """Give dispatchers their first code, at the first transform or tensor."""
     stubs = {give: function_code(_STUB.format(give), __file__) for give in ("return", "yield from")}
     for dispatcher in dispatchers:
         if not dispatcher.__code__.co_freevars and "type" not in dispatcher.__globals__:
@@ -276,9 +276,9 @@ def install(dispatchers: Sequence[types.FunctionType]) -> None:
 
 
 def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
-    """The code of a function behind statements, compiled from its source; None where that is not at hand.
+    """The code of a function behind statements, compiled from its source; None without the source.
 
-    `{}` in the prefix stands for the words of a call that passes all arguments on.
+    `{}` in the prefix becomes a call's argument list that passes all arguments on.
     """
     try:
         lines = inspect.getblock(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
@@ -304,7 +304,7 @@ def _content(code: types.CodeType) -> tuple[object, ...]:
 
 
 def _compiled_function(tree: ast.Module, code: types.CodeType) -> types.CodeType:
-    """The code of the one function in a tree, with the variables of the functions around it that the code has."""
+    """The code of the one function in a tree, with its variables of outer functions."""
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
     bare = ast.Module([_undecorated(function)], [])
@@ -318,7 +318,7 @@ def _compiled_function(tree: ast.Module, code: types.CodeType) -> types.CodeType
 
 
 def _undecorated(function: ast.FunctionDef) -> ast.FunctionDef:
-    """The function without decorators, defaults and annotations, which are evaluated elsewhere: they have a scope."""
+    """The function without decorators, defaults and annotations, which belong to another scope."""
     arguments = function.args
     none = ast.copy_location(ast.Constant(None), function)
     bare = ast.arguments(
@@ -336,7 +336,7 @@ def _undecorated(function: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def passed_on(arguments: ast.arguments) -> str:
-    """The words of a call that passes all arguments on."""
+    """The argument list of a call that passes all arguments on."""
     words = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
     words += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     words += [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]

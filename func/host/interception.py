@@ -1,9 +1,9 @@
-"""`func.intercept()`: arrays from np.zeros, np.empty and similar functions that can hold traced values later.
+"""`func.intercept()`: arrays from np.zeros, np.empty and similar functions that can take traced values later.
 
 NumPy's protocols do not reach creation functions. Inside the context they return `Intercepted`, a subclass of ndarray
-that is a plain array until a traced value is written into it. From then on its owner holds a traced box, and every view
-of the memory reads and writes that box. The memory itself is concealed: compiled code sees a dtype that it cannot
-compute with. Arrays that never held a traced value turn into plain ones when the transform ends.
+that is a plain array until the first write of a traced value. From then on its owner has a traced array, and every view
+of the memory reads and writes that one. The memory itself is concealed: compiled code sees a dtype that it cannot
+compute with. Arrays without traced values turn into plain ones when the transform ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from func.backends.support.strides import axes_by_stride
+from func.backends.array_helpers.strides import axes_by_stride
 from func.host import patching
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
@@ -42,12 +42,12 @@ _STRIDED = frozenset({np.lib.stride_tricks.sliding_window_view})
 class Intercepted(np.ndarray):
     """An array whose memory may turn into a traced value."""
 
-    box: Tracer | None = None
-    """Of an owner: its memory, an array in C order with the owner's axes from the slowest to the fastest."""
+    traced: Tracer | None = None
+    """The memory of an owner, an array in C order with its axes from the slowest to the fastest."""
     concealed: np.dtype[Any] | None = None
     """The dtype of the values, once the memory has another one."""
     views: Views | None = None
-    """Of an owner: the views of its memory that are alive."""
+    """The live views of an owner's memory."""
 
     def __array_finalize__(self, source: Any) -> None:
         if self.base is None:
@@ -55,7 +55,7 @@ class Intercepted(np.ndarray):
         owner = owner_of(self)
         if type(owner) is not Intercepted:
             return
-        if owner.box is not None:
+        if owner.traced is not None:
             self.concealed = owner.concealed if type(source) is not Intercepted else source.concealed
         else:
             if owner.views is None:
@@ -63,7 +63,7 @@ class Intercepted(np.ndarray):
             owner.views.add(self)
 
     def __func_holds_traced__(self) -> bool:
-        return owner_of(self).box is not None
+        return owner_of(self).traced is not None
 
     @property
     def dtype(self) -> Any:
@@ -73,7 +73,7 @@ class Intercepted(np.ndarray):
     @dtype.setter
     def dtype(self, dtype: Any) -> None:
         if self.concealed is not None:
-            _refuse(self, "dtype")
+            _raise_concealed(self, "dtype")
         _set_dtype(self, np.dtype(dtype))
 
     def __getitem__(self, index: Any) -> Any:
@@ -82,18 +82,18 @@ class Intercepted(np.ndarray):
             part = super().__getitem__(index)
             if _shares(part, self):
                 return part
-            if owner_of(self).box is None:
+            if owner_of(self).traced is None:
                 return adopted(plain(part))
         value = present(self)
         return creation.asarray(value)[index] if type(value) is not Tracer else getitem(value, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        plain_index, plain_value = resolved(index), resolved(value)
-        if owner_of(self).box is None and not holds_traced(plain_value) and not holds_traced(plain_index):
-            super().__setitem__(plain_index, plain_value)
+        resolved_index, resolved_value = resolved(index), resolved(value)
+        if owner_of(self).traced is None and not holds_traced(resolved_value) and not holds_traced(resolved_index):
+            super().__setitem__(resolved_index, resolved_value)
             return
         promote(self)
-        change(self, lambda box: setitem(box, resolved(index), resolved(value)))
+        change(self, lambda traced: setitem(traced, resolved(index), resolved(value)))
 
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
@@ -119,7 +119,7 @@ class Intercepted(np.ndarray):
                 self, args[0], lambda target, *rest, **options: function(target, *rest, **options), args[1:], kwargs
             )
         if function in _STRIDED and args and type(args[0]) is Intercepted:
-            promote(args[0])  # what is written later is to be seen
+            promote(args[0])  # later writes must be visible
         if kwargs.get("out") is not None:
             options = dict(kwargs)
             target = options.pop("out")
@@ -180,13 +180,13 @@ _interface_of: Any = np.ndarray.__array_interface__.__get__
 
 
 class Views:
-    """The arrays of a list that are still alive."""
+    """The live arrays of a list."""
 
     __slots__ = ("_limit", "_references", "concealed")
 
     def __init__(self) -> None:
         self.concealed = False
-        """Whether one of them has held a traced value."""
+        """Whether one of them has contained a traced value."""
         self._references: list[weakref.ref[Any]] = []
         self._limit = 64
 
@@ -204,7 +204,7 @@ class Views:
 
 
 class RetiredArray(np.ndarray):
-    """An array of func.intercept() after the transform: a plain array in all but its type, which cannot change."""
+    """An array of func.intercept() after the transform: a plain array except for its type, which cannot change."""
 
     def __func_holds_traced__(self) -> bool:
         return False
@@ -224,7 +224,7 @@ class RetiredArray(np.ndarray):
 
 
 def retire_arrays(arrays: Iterable[Any]) -> None:
-    """The transform has ended: arrays that outlive it, and hold no traced values, are plain arrays from here on."""
+    """End the transform: arrays that outlive it without traced values become plain arrays."""
     for array in arrays:
         if type(array) is RetiredArray or array.concealed is not None:
             continue
@@ -251,13 +251,13 @@ def plain(value: Any) -> Any:
 
 
 def present(array: Any) -> Array:
-    """The current value of an array: its memory, or the view of its owner's traced memory that NumPy has."""
+    """The current value of an array: its memory, or NumPy's view of its owner's traced memory."""
     owner = owner_of(array)
-    box = getattr(owner, "box", None)
-    if box is None:
+    traced = getattr(owner, "traced", None)
+    if traced is None:
         return plain(array)
     if array is owner and array.flags.c_contiguous:
-        return box
+        return traced
     if array.dtype != owner.dtype:
         raise UnsupportedFunctionError(
             f"an array of func.intercept() that holds traced values is viewed as {array.dtype}{at_line()}\n"
@@ -265,22 +265,22 @@ def present(array: Any) -> Array:
         )
     itemsize = owner.itemsize
     start = (_interface_of(array)["data"][0] - _interface_of(owner)["data"][0]) // itemsize if array.size else 0
-    return view_memory(box, start, array.shape, tuple([stride // itemsize for stride in array.strides]))
+    return view_memory(traced, start, array.shape, tuple([stride // itemsize for stride in array.strides]))
 
 
 def promote(array: Intercepted) -> None:
-    """From now on the owner of the memory holds a traced box. (Arguments are to be resolved after this.)"""
+    """Give the owner of the memory a traced array. (Resolve arguments after this.)"""
     owner = owner_of(array)
-    if owner.box is None:
+    if owner.traced is None:
         memory = plain(owner).transpose(axes_by_stride(owner.strides))
-        owner.box = with_memory(Tracer(EVALUATE, patching.original("array")(memory, order="C"), None))
+        owner.traced = with_memory(Tracer(EVALUATE, patching.original("array")(memory, order="C"), None))
         _conceal(owner)
 
 
 def _conceal(owner: Any) -> None:
-    """Keep compiled code from computing with memory that does not hold the values: it refuses an unknown dtype.
+    """Keep compiled code from computing with memory without the values: it raises for an unknown dtype.
 
-    Plain ndarrays on this memory, which code past the protocols may have made before, read NaN or the least integer.
+    Earlier plain ndarrays on this memory read NaN or the least integer.
     """
     kind = owner.dtype.kind
     if kind in "fciu":
@@ -289,31 +289,31 @@ def _conceal(owner: Any) -> None:
         array.concealed = array.dtype
         _set_dtype(array, np.dtype((np.void, array.itemsize)))
     owner.views = None
-    if (made := _made_by_transform()) is not None:
-        made.concealed = True
+    if (new_arrays := _transform_views()) is not None:
+        new_arrays.concealed = True
 
 
-def _made_by_transform() -> Views | None:
-    """The arrays that were made inside the outermost of the running transforms."""
+def _transform_views() -> Views | None:
+    """The arrays made inside the outermost running transform."""
     entries = live_entries()
     if not entries:
         return None
-    if entries[-1].made is None:
-        entries[-1].made = Views()
-    made: Views = entries[-1].made
-    return made
+    if entries[-1].new_arrays is None:
+        entries[-1].new_arrays = Views()
+    new_arrays: Views = entries[-1].new_arrays
+    return new_arrays
 
 
 def _untraced(array: Any, what: str) -> Any:
-    """The numbers of an array that holds no traced values, for a use that would lose their derivative."""
+    """The numbers of an array without traced values, for a use that would lose their derivative."""
     value = present(array)
     if type(value) is Tracer:
-        _refuse(array, what)
+        _raise_concealed(array, what)
     return value
 
 
-def _refuse(array: Any, name: str) -> NoReturn:
-    """Raise for what is about the memory of an array that holds traced values."""
+def _raise_concealed(array: Any, name: str) -> NoReturn:
+    """Raise for a request of the memory of an array with traced values."""
     raise UnsupportedFunctionError(
         f"`{name}` is about the memory of an array, and one of func.intercept() that holds traced values has none"
         f"{at_line()}\nUse NumPy functions on it, which make new arrays; func.stop_gradient(x) gives its numbers alone."
@@ -328,7 +328,7 @@ def change(array: Intercepted, write: Callable[[Tracer], Any]) -> None:
 
 
 def resolved(value: Any) -> Any:
-    """Arguments with intercepted arrays replaced by what they stand for, in lists, tuples and dicts too."""
+    """Arguments with the values of intercepted arrays in their place, in lists, tuples and dicts too."""
     kind = type(value)
     if kind is Intercepted:
         return present(value)
@@ -347,7 +347,7 @@ def holds_traced(value: Any) -> bool:
 
 
 def adopted(value: Any, arguments: Any = ()) -> Any:
-    """Results made of intercepted arrays can hold traced values in turn; views stay views, of plain arguments plain."""
+    """Results of intercepted arrays as intercepted arrays; views stay views, those of plain arguments plain."""
     if type(value) is np.ndarray and value.dtype.kind in "fciub":
         if not _is_intercepting():
             return value
@@ -358,8 +358,8 @@ def adopted(value: Any, arguments: Any = ()) -> Any:
             return value
         out = np.ndarray.__new__(Intercepted, value.shape, value.dtype, strides=np.empty_like(value).strides)
         np.copyto(plain(out), value)
-        if (made := _made_by_transform()) is not None:
-            made.add(out)
+        if (new_arrays := _transform_views()) is not None:
+            new_arrays.add(out)
         return out
     if type(value) in (list, tuple):
         return type(value)([adopted(item, arguments) for item in value])
@@ -367,7 +367,7 @@ def adopted(value: Any, arguments: Any = ()) -> Any:
 
 
 def _is_owner_of_some(owner: Any, arguments: Any) -> bool:
-    """Whether an array owns the memory of an argument, which may stand in lists, tuples and dicts."""
+    """Whether an array owns the memory of an argument, possibly in lists, tuples and dicts."""
     if isinstance(arguments, np.ndarray):
         return owner_of(arguments) is owner
     items = arguments.values() if type(arguments) is dict else arguments
@@ -375,16 +375,16 @@ def _is_owner_of_some(owner: Any, arguments: Any) -> bool:
 
 
 def _written(self: Intercepted, target: Any, call: Callable[..., Any], args: Any, options: Any) -> Any:
-    """A call that writes into an array, which becomes traced if anything traced takes part."""
+    """A call that writes into an array, which becomes traced if another argument is."""
     known, named = resolved(args), resolved(options)
     if type(target) is not Intercepted:
         return call(target, *known, **named)
-    if owner_of(target).box is None and not holds_traced(list(known)) and not holds_traced(list(named.values())):
+    if owner_of(target).traced is None and not holds_traced(list(known)) and not holds_traced(list(named.values())):
         out = call(plain(target), *known, **named)
         return target if out is not None else None
     promote(target)
     seen: list[Any] = []
-    change(target, lambda box: seen.append(call(box, *resolved(args), **resolved(options))))
+    change(target, lambda traced: seen.append(call(traced, *resolved(args), **resolved(options))))
     return target if seen[0] is not None else None
 
 
@@ -410,10 +410,10 @@ def _reading(name: str) -> Callable[..., Any]:
 def _writing(name: str) -> Callable[..., Any]:
     def method(self: Intercepted, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = resolved(args), resolved(kwargs)
-        if owner_of(self).box is None and not holds_traced(list(args)):
+        if owner_of(self).traced is None and not holds_traced(list(args)):
             return getattr(plain(self), name)(*args, **kwargs)
         promote(self)
-        return change(self, lambda box: getattr(box, name)(*args, **kwargs))
+        return change(self, lambda traced: getattr(traced, name)(*args, **kwargs))
 
     return method
 
@@ -421,35 +421,35 @@ def _writing(name: str) -> Callable[..., Any]:
 def _viewing(name: str) -> Callable[..., Any]:
     def method(self: Intercepted, *args: Any, **kwargs: Any) -> Any:
         out = getattr(np.ndarray, name)(self, *args, **kwargs)
-        if _shares(out, self) or owner_of(self).box is None:
+        if _shares(out, self) or owner_of(self).traced is None:
             return out
         return getattr(present(self), name)(*args, **kwargs)
 
     return method
 
 
-_REFUSED = (
+_UNSUPPORTED = (
     "__array__ __dlpack__ __setstate__ byteswap dump dumps getfield resize setfield tobytes tofile to_device "
     "__buffer__ newbyteorder tostring"
 )
-_REFUSED_PROPERTIES = "__array_interface__ __array_struct__ ctypes data"
+_UNSUPPORTED_PROPERTIES = "__array_interface__ __array_struct__ ctypes data"
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _unsupported(name: str) -> Callable[..., Any]:
     def method(self: Intercepted, *args: Any, **kwargs: Any) -> Any:
         if self.concealed is not None:
-            _refuse(self, name)
+            _raise_concealed(self, name)
         return getattr(np.ndarray, name)(self, *args, **kwargs)
 
     return method
 
 
-def _refused_property(name: str) -> property:
+def _unsupported_property(name: str) -> property:
     inherited = vars(np.ndarray)[name]
 
     def read(self: Intercepted) -> Any:
         if self.concealed is not None:
-            _refuse(self, name)
+            _raise_concealed(self, name)
         return inherited.__get__(self)
 
     return property(read)
@@ -459,8 +459,8 @@ for _names, _kind in (
     (_READING, _reading),
     (_WRITING, _writing),
     (_VIEWING, _viewing),
-    (_REFUSED, _refused),
-    (_REFUSED_PROPERTIES, _refused_property),
+    (_UNSUPPORTED, _unsupported),
+    (_UNSUPPORTED_PROPERTIES, _unsupported_property),
 ):
     for _name in _names.split():
         if hasattr(np.ndarray, _name):
@@ -477,7 +477,7 @@ _INTERCEPTING: ContextVar[Entry | None] = ContextVar("func_intercept", default=N
 
 
 def _is_intercepting() -> bool:
-    """Whether what NumPy creates here is to hold traced values later."""
+    """Whether arrays of NumPy's creation functions shall take traced values here."""
     return patching.is_tracing() and live_entry(_INTERCEPTING) is not None
 
 
@@ -497,7 +497,7 @@ def _creator(name: str) -> Callable[..., Any]:
 
 
 def adopt_array(array: Any, source: Any) -> Any:
-    """np.array of something plain; what is a view of other memory stays one, as np.asarray of an array."""
+    """np.array of a plain value; a view of other memory stays one, as in np.asarray."""
     if array is source or type(array) is not np.ndarray or is_engine_file(sys._getframe(3).f_code.co_filename):
         return array
     if type(owner_of(array)) is Intercepted:
@@ -506,14 +506,14 @@ def adopt_array(array: Any, source: Any) -> Any:
 
 
 def _is_same(array: np.ndarray[Any, Any], source: Any) -> bool:
-    """Whether NumPy would give the array itself, were it a plain one."""
+    """Whether NumPy would return the array itself if it were a plain one."""
     if type(source) is not Intercepted:
         return False
     return (array.shape, array.dtype, array.strides) == (source.shape, source.dtype, source.strides)
 
 
 def _is_borrowed(array: np.ndarray[Any, Any], source: Any) -> bool:
-    """Whether the memory of an array is that of what it was made from: a write to it is to be seen there."""
+    """Whether an array shares the memory of its source, so that a write to it must be visible there."""
     owner = owner_of(array)
     if isinstance(source, np.ndarray):
         return owner is owner_of(source)
@@ -521,7 +521,7 @@ def _is_borrowed(array: np.ndarray[Any, Any], source: Any) -> bool:
 
 
 def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.frombuffer, which reads memory past the protocols: that of an array with traced values is refused."""
+    """np.frombuffer, which reads memory past the protocols: raises for an array with traced values."""
     source = buffer.obj if type(buffer) is memoryview else buffer
     if type(source) is Intercepted:
         _untraced(source, "frombuffer")
@@ -546,12 +546,10 @@ class intercept:
     """Let arrays that NumPy's creation functions make inside a transform hold traced values.
 
     np.zeros, ones, empty, full, eye, identity, arange, linspace, their `_like` forms, np.copy and np.array of plain
-    numbers return an ndarray that becomes a traced array when a traced value is written into it; its views follow.
-    With it pure-Python code of other libraries differentiates unmodified; SciPy's functions do without it. Compiled
-    code that is given such an array raises an error.
-
-    Works as a context manager and as a decorator, around a transform or inside the transformed function, for the
-    thread or task that enters it.
+    numbers return an ndarray that becomes a traced array at the first write of a traced value; its views follow. With
+    it, unmodified pure-Python code of other libraries differentiates; SciPy's functions do not need it. Compiled code
+    raises an error for such an array. Works as a context manager and as a decorator, around a transform or inside the
+    transformed function, for the thread or task that enters it.
 
     Example:
         >>> import numpy as np, func
@@ -576,7 +574,7 @@ class intercept:
         if entry is not None and (innermost := entry.scope()) in self._scopes:
             self._scopes.remove(innermost)
             _INTERCEPTING.set(entry.outer)
-        else:  # entered in another context, by a generator that is closed in this one
+        else:  # entered in another context, by a generator that closes in this one
             self._scopes.pop()
 
     def __call__(self, function: F) -> F:
@@ -604,11 +602,11 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def on_plain_memory(function: Callable[..., Any], args: Any, kwargs: Any, keep: bool = False) -> tuple[bool, Any]:
-    """Whether arrays are being intercepted here, and then the result of a call without traced values on plain memory.
+def without_intercepted(function: Callable[..., Any], args: Any, kwargs: Any, keep: bool = False) -> tuple[bool, Any]:
+    """Whether interception is on, and then the result of a call without traced values on plain memory.
 
-    Compiled code may refuse subclasses of ndarray, and its Python side makes arrays for it by NumPy's functions. With
-    `keep` the arguments stay what they are, for objects that share their memory.
+    Compiled code may reject subclasses of ndarray, and its Python part makes arrays for it by NumPy's functions. With
+    `keep` the arguments stay unchanged, for objects that share their memory.
     """
     if not _is_intercepting():
         return False, None
@@ -621,7 +619,7 @@ def on_plain_memory(function: Callable[..., Any], args: Any, kwargs: Any, keep: 
 
 
 def _memory_of(value: Any) -> Any:
-    """Arguments with plain arrays in place of intercepted ones; lists, tuples and dicts without such are themselves."""
+    """Arguments with plain arrays in place of intercepted ones; containers without any stay the same objects."""
     kind = type(value)
     if kind is Intercepted:
         return present(value)

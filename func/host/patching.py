@@ -1,12 +1,10 @@
-"""NumPy's converters for traced values: `np.array([v, -np.sin(t)])` works while the function of a transform runs.
+"""NumPy's converters for traced values: `np.array([v, -np.sin(t)])` works while a transform runs.
 
 NumPy's protocols do not dispatch np.array, np.asarray and the other converters. While a transform runs, the module
-`numpy` has a class of ours, whose attributes of these names answer by who asks: Python code that a transform runs gets
-a function that takes traced values too; everybody else gets NumPy's own. So other threads, compiled code (which would
-take what it gets for an array) and modules that are being imported see no substitute, and nothing is ever written into
-the module.
-
-The class goes when the last running transform ends, which cannot fail: see `func.interpreters.core.scopes`.
+`numpy` has a class of ours. Its attributes of these names depend on the reader: Python code inside a transform gets a
+function that takes traced values; everything else gets NumPy's own. So other threads, compiled code and modules during
+their import see no substitute, and the module's contents never change. The class goes when the last running transform
+ends, which cannot fail: see `func.interpreters.core.scopes`.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ from func.host.bytecode import calls_attribute, reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import is_engine_file
+from func.interpreters.host.swallowed_errors import hide_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
@@ -54,7 +52,7 @@ def original(name: str) -> Callable[..., Any]:
 
 
 def holds_tracer(value: Any) -> bool:
-    """True for traced values and for nested lists and tuples that hold one."""
+    """True for traced values and for nested lists and tuples that contain one."""
     kind = type(value)
     if kind is Tracer or kind in CARRIERS:
         return True
@@ -64,7 +62,7 @@ def holds_tracer(value: Any) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Of what `holds_tracer` is true: whether it is more than arrays of `func.intercept` that hold plain numbers."""
+    """Whether a value for which `holds_tracer` is true contains more than intercepted arrays of plain numbers."""
     if type(value) in (list, tuple):
         return any([holds_tracer(item) and is_traced(item) for item in value])
     holds = getattr(type(value), "__func_holds_traced__", None)
@@ -72,11 +70,11 @@ def is_traced(value: Any) -> bool:
 
 
 class TracedElementSignal(Exception):
-    """Raised by a traced value that NumPy's own converter meets in a list; the substitute takes over."""
+    """The signal of a traced value to NumPy's own converter of its list; the substitute takes over."""
 
 
 class _Substituted:
-    """What substitutes are bound to: as bound methods they pickle by name, as NumPy's own functions."""
+    """The object that binds substitutes: as bound methods they pickle by name, like NumPy's own functions."""
 
     def __reduce__(self) -> Any:
         return importlib.import_module, ("numpy",)
@@ -89,7 +87,7 @@ _SUBSTITUTED = _Substituted()
 
 
 def substitute(function: Callable[..., Any], name: str) -> Any:
-    """A function (of `_SUBSTITUTED` and NumPy's arguments) that looks and pickles like NumPy's of this name."""
+    """A function of `_SUBSTITUTED` and NumPy's arguments that looks and pickles like NumPy's of this name."""
     model = _namespace[name]
     function.__name__ = function.__qualname__ = name
     function.__module__ = "numpy"
@@ -104,7 +102,7 @@ def _converter(name: str) -> Any:
         if args:
             kind = type(args[0])
             if (kind is list or kind is tuple) and args[0]:
-                kind = type(args[0][0])  # the first element alone: NumPy finds the others
+                kind = type(args[0][0])  # the first element alone: NumPy checks the others
             if kind is Tracer or kind in CARRIERS:
                 if kind is not Tracer and not is_traced(args[0]):
                     return _adopting_converter(name, args, kwargs)
@@ -124,7 +122,7 @@ def _converter(name: str) -> Any:
 
 _CONVERTER_CODES: set[CodeType] = set()
 _adopts: Callable[[], bool] | None = None
-"""Whether `func.intercept` holds, once it has been used."""
+"""Whether `func.intercept` is on, after its first use."""
 
 
 def _adopting_converter(name: str, args: Any, kwargs: Any) -> Any:
@@ -147,7 +145,7 @@ def is_converting(caller: FrameType) -> bool:
 
 
 def adopt_results(creators: dict[str, Any], applies: Callable[[], bool]) -> None:
-    """From now on `func.intercept` is asked about what converters and these creation functions make."""
+    """Let converters and these creation functions consult `func.intercept` from now on."""
     global _adopts
     if _adopts is None:
         for name, value in creators.items():
@@ -163,7 +161,7 @@ class TracedModule(ModuleType):
 
 
 def replace(**substitutes: Any) -> None:
-    """Register objects that stand in for NumPy's, of these names, in code that a transform runs."""
+    """Register substitutes for NumPy's objects of these names, in code that a transform runs."""
     for name, value in substitutes.items():
         _originals.setdefault(name, _namespace[name])
         setattr(TracedModule, name, _attribute(name, value, is_inside))
@@ -178,7 +176,7 @@ def replace_late(place: str, *names: str, only_calls: bool = False) -> None:
 
 
 class _Late:
-    """An object of a module that is imported when it is first asked for."""
+    """An object of a module, imported at its first use."""
 
     def __init__(self, place: str, name: str) -> None:
         self.place = place
@@ -214,7 +212,7 @@ def _attribute(
         return present
 
     def write(module: Any, new: Any) -> None:
-        # what a patch puts back may be the substitute
+        # a patch may restore the substitute
         is_own = new is (value.value() if type(value) is _Late else value)
         namespace[name] = original if is_own else new
 
@@ -271,14 +269,14 @@ class Hold:
 
 
 class _HoldReference(weakref.ref[Hold]):
-    """The reference to a hold; its callback, a C function as the callback has to be, calls `restore`."""
+    """The reference to a hold; its callback, necessarily a C function, calls `restore`."""
 
     restore = _module.__setattr__
 
     def __init__(self, hold: Hold, callback: Any) -> None:
         super().__init__(hold, callback)  # type: ignore[call-arg]
         self.after: dict[str, _HoldReference] = {}
-        """`next`: the reference to the hold after this one. Here a `__dict__` is made before another thread looks."""
+        """`next`: the reference to the next hold. Creates a `__dict__` here, before another thread looks."""
         self.threads: tuple[int, ...] = ()
         """The threads that ran when the first of the running transforms started: if unknown, none."""
 
@@ -290,7 +288,7 @@ class _MathReference(weakref.ref[Hold]):
 
 
 class _RunReference(weakref.ref[Hold]):
-    """A further reference to a hold, whose callback tells NumPy's dispatchers that no transform runs."""
+    """A further reference to a hold; its callback tells NumPy's dispatchers that no transform runs."""
 
     restore = TRACED.__setattr__
 
@@ -337,7 +335,7 @@ _known_threads: dict[int, Any] = getattr(threading, "_active", {})
 
 
 def is_opened() -> bool:
-    """Whether a transform that was opened by a call is open in this context."""
+    """Whether a transform opened by a call is open in this context."""
     return any([opened.is_open for opened in _OPENED.get()])
 
 
@@ -347,7 +345,7 @@ def is_tracing() -> bool:
 
 
 class OpenedTransform:
-    """A transform that calls open and close, or that has a scope of its own: a level of `func.autograd.forward_ad`."""
+    """A transform that calls open and close, or one with a scope, such as a level of `func.autograd.forward_ad`."""
 
     __slots__ = ("_scope", "hold")
 
@@ -357,7 +355,7 @@ class OpenedTransform:
         self.renew()
 
     def renew(self) -> None:
-        """Hold NumPy's converters."""
+        """Keep NumPy's converters substituted."""
         holder = self if self._scope is None else self._scope()
         if holder is not None:
             holder.hold = hold_converters()
@@ -383,15 +381,15 @@ def open_transform(scope: Scope | None = None) -> OpenedTransform:
 
 
 def close_transform(opened: OpenedTransform) -> None:
-    """End a transform, perhaps in another context than the one in which it was started."""
+    """End a transform, perhaps in another context than that of its start."""
     opened.close()
     _OPENED.set(tuple([other for other in _OPENED.get() if other.is_open and other is not opened]))
 
 
 def called_inside(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The result of a call, during which NumPy's converters take traced values.
+    """The result of a call during which NumPy's converters take traced values.
 
-    They do so anyway in a transform, but not where tensors are all that is traced.
+    In a transform they do so anyway, but not for tensors alone.
     """
     hold = hold_converters()
     opened = None if is_inside() else open_transform()
@@ -420,7 +418,7 @@ def with_converters(function: F) -> F:
 
 
 def _after_fork() -> None:
-    """In a child only the forking thread goes on: transforms of other threads have ended, its own have not."""
+    """In a child only the forking thread continues: ends the transforms of the other threads."""
     global _reference
     if _reference() is None:
         return

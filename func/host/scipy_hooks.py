@@ -1,12 +1,10 @@
 """Hooks: SciPy's own functions look for traced values, and hand them to func's versions.
 
-`from scipy.linalg import solve` binds a function object to a name of the user's. So the object stays and gets code
-that looks at one flag first, which says whether traced values exist (a transform runs, a tensor has been made). If
-not, it does what it did before. If so, and one of the arguments holds a traced value, func's version of the function is
-called; its module is imported then. Methods are functions too; a class has its hook in `__init__`, where the object
-becomes one of func's class.
-
-What a hook leads to is in `func.host.scipy_table`.
+`from scipy.linalg import solve` binds a function object to a name of the user's. So the object stays, with code that
+first checks one flag: whether traced values exist (a running transform, a tensor). If not, it does the same as before.
+If so, and an argument contains a traced value, it imports and calls func's version. Methods are functions too; a class
+has its hook in `__init__`, which turns the object into one of func's class. `func.host.scipy_table` lists the targets
+of the hooks.
 """
 
 from __future__ import annotations
@@ -25,20 +23,20 @@ import numpy as np
 
 from func import tree
 from func.host.dispatchers import function_code, with_prefix
-from func.host.interception import intercepted_call, on_plain_memory
+from func.host.interception import intercepted_call, without_intercepted
 from func.host.patching import called_inside
-from func.host.scipy_table import TABLE, refusal
+from func.host.scipy_table import TABLE, unsupported
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 
 _HOOK, _TRACED = "<hook>", "<traced>"
-"""Constants that stand for objects in the text of a hook's code."""
+"""Constants that represent objects in the text of a hook's code."""
 _EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
 MAX_DEPTH = 4
-"""How deep lists, tuples and dicts are searched."""
+"""The depth of the search in lists, tuples and dicts."""
 
-"""What each module of SciPy has hooks for."""
+"""The entries with hooks, for each module of SciPy."""
 HOLDERS = {
     "scipy.interpolate": (
         "PPoly", "BPoly", "_interpolate._PPolyBase", "NdPPoly", "BSpline", "_bsplines._BSpline", "NdBSpline",
@@ -61,11 +59,11 @@ TREES = {"scipy.spatial.transform": ("Rotation",)}
 
 
 def holds_traced(value: Any, depth: int = 0) -> bool:
-    """Whether a value is traced, or is a list, tuple or dict that holds one, or an object that says so itself."""
+    """Whether a value is traced, a container with a traced value, or an object that reports one itself."""
     kind: Any = type(value)
     if kind is Tracer:
         return True
-    if kind in CARRIERS:  # an array of func.intercept() says whether it holds one
+    if kind in CARRIERS:  # an array of func.intercept() reports it itself
         holds = getattr(kind, "__func_holds_traced__", None)
         return holds is None or bool(holds(value))
     if kind is list or kind is tuple or (depth == 0 and issubclass(kind, tuple)):
@@ -97,12 +95,12 @@ def _slots(kind: Any) -> tuple[str, ...]:
 
 
 class Hook:
-    """What the code of a function with a hook calls."""
+    """The callee of the code of a function with a hook."""
 
     condition = _EXIST
     """When it is asked."""
     keeps_arguments = False
-    """Whether what it makes shares memory with its arguments."""
+    """Whether its result shares memory with its arguments."""
     __slots__ = ("always", "function", "module", "name", "names", "original", "target", "values")
 
     def __init__(self, function: types.FunctionType, module: str, name: str, always: bool) -> None:
@@ -124,45 +122,45 @@ class Hook:
                 and not any([holds_traced(x) for x in args])
                 and not holds_traced(kwargs)
             ):
-                was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
+                was_intercepting, out = without_intercepted(self.original, args, kwargs, keep=self.keeps_arguments)
                 return out if was_intercepting else self.original(*args, **kwargs)
             if is_compiled and type(args[0]).__name__ == "LowLevelCallable":
                 return self.original(*args, **kwargs)
             if self.target is None:
-                self.target = self.found()
+                self.target = self.load_target()
             return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
         except Exception as error:
             hide_outside(error)
             raise
 
-    def found(self) -> Callable[..., Any]:
-        """The function of func that the hook leads to."""
+    def load_target(self) -> Callable[..., Any]:
+        """The function of func that is the hook's target."""
         if self.name.startswith("~"):
             return intercepted_call(self.original)
         if self.name.startswith("="):
             return self.original
         if self.name.startswith("-"):
-            return refusal(f"{self.module.removeprefix('func.')}.{self.name[1:]}")
+            return unsupported(f"{self.module.removeprefix('func.')}.{self.name[1:]}")
         target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
         return target
 
     def without_defaults(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        """The positional arguments; those that have their default, and all after the first such, leave or are named."""
+        """The positional arguments; drops or names defaults and all after the first."""
         for name, value in self.values.items():
             if name in kwargs and kwargs[name] is value:
                 del kwargs[name]
-        given = list(args)
-        for i, name in enumerate(self.names[: len(given)]):
-            if name in self.values and given[i] is self.values[name]:
-                rest = zip(self.names[i:], given[i:], strict=False)
+        positional = list(args)
+        for i, name in enumerate(self.names[: len(positional)]):
+            if name in self.values and positional[i] is self.values[name]:
+                rest = zip(self.names[i:], positional[i:], strict=False)
                 kwargs.update({name: x for name, x in rest if x is not self.values.get(name, _ABSENT)})
-                return given[:i]
-        return given
+                return positional[:i]
+        return positional
 
     def first(self, *args: Any, **kwargs: Any) -> Any:
-        """The first call without traced values: from now on the test stands before the original code itself."""
+        """The first call without traced values: from now on the test precedes the original code itself."""
         code = with_prefix(self.original.__code__, f"if {_EXIST}:\n    return {_HOOK!r}.call({{}})\n")
-        if code is None:  # its source is not at hand, or is not what was compiled
+        if code is None:  # without its source, or compiled from another one
             code = _stub(self.original, self.condition, "original")
         self.function.__code__ = self.bound(code)
         try:
@@ -172,7 +170,7 @@ class Hook:
             raise
 
     def bound(self, code: types.CodeType) -> types.CodeType:
-        """Code with objects in the place of the constants that stand for them, and the original's name and place."""
+        """Code with objects instead of the constants that represent them, and the original's name and location."""
         objects = {_HOOK: self, _TRACED: TRACED}
         old = self.original.__code__
         return code.replace(
@@ -190,13 +188,13 @@ HOOKS: dict[types.FunctionType, Hook] = {}
 
 
 def original(function: Any) -> Callable[..., Any]:
-    """A function of SciPy as it is without its hook."""
+    """A function of SciPy without its hook."""
     hook = HOOKS.get(function)
     return function if hook is None else hook.original
 
 
 def copied(function: types.FunctionType) -> types.FunctionType:
-    """A function object of its own with the same code."""
+    """A new function object with the same code."""
     copy = types.FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -207,7 +205,7 @@ def copied(function: types.FunctionType) -> types.FunctionType:
 
 
 def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of the positional parameters, and the defaults by name; nothing where any number may follow."""
+    """The names of the positional parameters, and the defaults by name; empty for any number of arguments."""
     code = function.__code__
     values = dict(function.__kwdefaults__ or {})
     if code.co_flags & inspect.CO_VARARGS or code.co_posonlyargcount:
@@ -218,7 +216,7 @@ def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, 
 
 
 def _stub(function: types.FunctionType, condition: str, otherwise: str = "first") -> types.CodeType:
-    """Code with the parameters of a function that asks its hook, and else calls what the hook has under a name."""
+    """Code with the parameters of a function that asks its hook, and else calls the hook's attribute of a name."""
     code = function.__code__
     count, keywords = code.co_argcount, code.co_kwonlyargcount
     names = list(code.co_varnames[: count + keywords])
@@ -257,7 +255,7 @@ TO_REGISTER: set[str] = set()
 
 
 def register_late(namespace: dict[str, Any]) -> None:
-    """Called at the end of a module of func that has a function `register`."""
+    """The end of a func module with a function `register` calls this."""
     module = namespace["__name__"].removeprefix("func.")
     if module in TO_REGISTER:
         TO_REGISTER.discard(module)
@@ -265,7 +263,7 @@ def register_late(namespace: dict[str, Any]) -> None:
 
 
 def install(module: str) -> None:
-    """Give the functions of a module of SciPy their hooks; again, those that it has defined since."""
+    """Give the functions of a module of SciPy their hooks, also those that it has defined since the last call."""
     scipy_module = sys.modules.get(module)
     if scipy_module is None:
         return
@@ -276,7 +274,7 @@ def install(module: str) -> None:
         own = importlib.import_module(f"func.{module}")
         if hasattr(own, "register"):
             own.register()
-        else:  # func's module has begun to be imported, and has imported SciPy's
+        else:  # func's module has started its import, and has imported SciPy's
             TO_REGISTER.add(module)
     for path in HOLDERS.get(module, ()):
         kind: Any = scipy_module
@@ -308,7 +306,7 @@ def install(module: str) -> None:
 
 
 def entries(module: types.ModuleType, table: str) -> Iterator[str]:
-    """The entries of a table; of `-module.*` one for each public name, of `Class.{a, b}` those of its methods."""
+    """The entries of a table; for `-module.*` one for each public name, for `Class.{a, b}` one for each method."""
     for entry in re.sub(r",\s+", ",", table).split():
         before, _, rest = entry.partition("{")
         inner, _, after = rest.partition("}")
@@ -328,7 +326,7 @@ def target_names(module: types.ModuleType) -> set[str]:
 
 @functools.cache
 def _register_tree(kind: Any, module: str, name: str) -> None:
-    """Make a class of SciPy one of `TREES`, whose functions are imported when they are called."""
+    """Make a class of SciPy one of `TREES`, whose functions are imported at their first call."""
 
     def flatten(value: Any) -> tuple[tuple[Any, ...], None]:
         return (getattr(importlib.import_module(module), f"{name}_leaf")(value),), None
@@ -351,9 +349,9 @@ _NAME_OF = {id(function): name for name, function in _CREATORS.items()}
 
 
 def _look_up_numpy(module: types.ModuleType) -> None:
-    """Names that a module of SciPy has bound to NumPy's creation functions look them up in NumPy from here on.
+    """Let the names of NumPy's creation functions in a SciPy module look them up in NumPy from here on.
 
-    While a transform runs there are other functions under these names: see `func.host.patching`.
+    While a transform runs, NumPy has other functions under these names: see `func.host.patching`.
     """
     namespace = vars(module)
     file = namespace.get("__file__") or "<scipy>"
@@ -377,15 +375,15 @@ def _looked_up(name: str, file: str) -> Callable[..., Any]:
 
 
 def _of_class(scipy_class: type, name: str) -> Any:
-    """What a class or one of its bases defines; of a class method or a static method, its function."""
+    """The attribute of a class or one of its bases; for a class method or a static method, its function."""
     value = next((vars(base)[name] for base in scipy_class.__mro__ if name in vars(base)), None)
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
 def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> Any:
-    """A compiled function of a module, which gets one in its place that calls it and can have a hook.
+    """A compiled function of a module, replaced by one that calls it and can have a hook.
 
-    A name that the user has bound to the compiled one before keeps it, without a hook.
+    Earlier names of the user for the compiled one keep it, without a hook.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -403,9 +401,9 @@ def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> A
 
 
 def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
-    """A compiled method of a class that is not: the class gets a function that calls it, which can have a hook.
+    """A compiled method of a Python class, replaced by a function that calls it and can have a hook.
 
-    A class that is compiled itself keeps its method, without a hook.
+    A compiled class keeps its method, without a hook.
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -442,13 +440,13 @@ class _KeyHook(Hook):
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Any call."""
         if any([is_key(value) or hasattr(type(value), "next_key") for value in (*args, *kwargs.values())]):
-            return called_inside(self.found(), args, kwargs)
+            return called_inside(self.load_target(), args, kwargs)
         exists = TRACED.run or TRACED.stay
         return super().call(*args, **kwargs) if exists else self.original(*args, **kwargs)
 
 
 def _add_class_hook(scipy_class: type, module: str, name: str) -> None:
-    """Objects of a class that are made of traced values become objects of func's class of this name."""
+    """Objects of a class with traced arguments become objects of func's class of this name."""
     init = vars(scipy_class).get("__init__")
     if type(init).__name__ == "cython_function_or_method":
         init = _in_python(scipy_class, "__init__", init)
@@ -461,7 +459,7 @@ def _add_class_hook(scipy_class: type, module: str, name: str) -> None:
 
 @functools.cache
 def _with_base(kind: type, own: type) -> type:
-    """A user's subclass of a class of SciPy's, which has func's methods where the user defined none."""
+    """A user's subclass of a class of SciPy's, with func's methods where the user defined none."""
     return type(kind.__name__, (kind, own), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
@@ -475,10 +473,10 @@ class _ClassHook(Hook):
         super().__init__(function, module, name, always=False)
         self.scipy_class = scipy_class
 
-    def found(self) -> Callable[..., Any]:
-        """What makes an object one of func's class; a user's subclass gets it as a base, SciPy's stay what they are."""
+    def load_target(self) -> Callable[..., Any]:
+        """The class change of an object; a user's subclass gets func's class as a base, SciPy's stay unchanged."""
         if self.name.startswith(("~", "-")):
-            return super().found()
+            return super().load_target()
         own: Any = getattr(importlib.import_module(self.module), self.name)
 
         def become(self_: Any, *args: Any, **kwargs: Any) -> None:

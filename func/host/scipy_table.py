@@ -1,4 +1,4 @@
-"""What the hooks of SciPy's functions lead to.
+"""The targets of the hooks of SciPy's functions.
 
 Entries of `TABLE`:
 
@@ -234,10 +234,10 @@ INSTEAD: dict[str, str] = {
     "scipy.spatial.transform.RigidTransform": "Keep a Rotation r and a translation t, and write r.apply(x) + t.",
     "scipy.stats.mstats.": "Use the function of scipy.stats, with NaN for masked elements and nan_policy='omit'.",
 }
-"""What to write instead of a function, by the beginning of its name."""
+"""The suggestion for a function, by the beginning of its name."""
 
 
-def refusal(name: str) -> Callable[..., Any]:
+def unsupported(name: str) -> Callable[..., Any]:
     """A function that raises UnsupportedFunctionError, as the target of a hook."""
     instead = next(text for start, text in INSTEAD.items() if name.startswith(start))
 

@@ -1,16 +1,15 @@
-"""What has to be there before the first public name: the interface of traced arrays, and what func hooks into NumPy,
-into warnings and into the imports of SciPy.
+"""The preconditions of the first public name: the interface of traced arrays, and func's hooks into NumPy, warnings and
+imports.
 
-`func` imports this module when a public name is first asked for, or when a module of the package is first imported.
-The modules behind the names follow when they are used.
+`func` imports this module at the first use of a public name, or the first import of a module of the package. The
+modules behind the names follow at their first use.
 
-Where NumPy warns inside func's code, it is the user's line that called func which is shown. Python shows a warning once
-for each line, so that all that come from one line of func's would be one. What Python is about to show for a line of
-func's is warned again, for the user's line, by the filters that hold for that.
+NumPy's warnings inside func's code show the user's line that called func. Python shows a warning once for each line, so
+all from one line of func's would be one. A warning for a line of func's is issued again for the user's line, by the
+filters for that.
 
-Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path`, which finds nothing by
-itself, learns when a module with hooks has been imported. The hooks are installed when the first transform runs or the
-first tensor is made after that; at once where one runs already.
+Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path` learns of the import of a
+module with hooks. The next first transform or tensor installs the hooks; a running one does so at once.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["numpy"]
 
 _python: Any = warnings
 _shown: Any = getattr(_python, "_showwarnmsg", None)
-"""What Python calls to show or record a warning that the filters have let pass."""
+"""Python's function that shows or records a warning after the filters."""
 
 
 def _shown_at_user_line(message: Any) -> None:
@@ -55,7 +54,7 @@ def _shown_at_user_line(message: Any) -> None:
 
 
 def _forget_lines_of(file: str) -> None:
-    """Let Python remember no more which lines of a module of func's have warned."""
+    """Let Python forget the lines of a module of func's that have warned."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
@@ -77,18 +76,18 @@ MODULES = frozenset(
 
 
 class ImportWatch:
-    """A finder that lets others find, and learns when a module of `MODULES` has run."""
+    """A finder that defers to others, and learns when a module of `MODULES` has run."""
 
     def __init__(self) -> None:
         self._searched: set[str] = set()
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec that another finder finds, whose loader tells when the module has run."""
+        """The spec of another finder, with a loader that reports when the module has run."""
         if name not in MODULES or name in self._searched:
             return None
         self._searched.add(name)
         try:
-            spec = _found_by_others(self, name, path, target)
+            spec = _other_spec(self, name, path, target)
         finally:
             self._searched.discard(name)
         loader: Any = None if spec is None else spec.loader
@@ -104,7 +103,7 @@ class ImportWatch:
         return spec
 
 
-def _found_by_others(
+def _other_spec(
     watch: ImportWatch, name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     for finder in sys.meta_path:
@@ -116,14 +115,14 @@ def _found_by_others(
 
 
 def imported(name: str) -> None:
-    """A module of SciPy has been imported."""
+    """Note the import of a module of SciPy."""
     TRACED.pending.append(name)
     if TRACED.run or TRACED.stay:
         install_hooks()
 
 
 def install_hooks() -> None:
-    """Install the hooks of what has been imported; at first also NumPy's, which take long to find."""
+    """Install the hooks of imported modules; at first also NumPy's, which take longer."""
     if "numpy" in TRACED.pending:
         with _TURNS.take():  # a thread that starts its first transform meanwhile waits
             if "numpy" in TRACED.pending:

@@ -1,8 +1,8 @@
-"""What checks in SciPy's code are told of values that are not known: the answer with which they pass.
+"""Answers for SciPy's checks of unknown values: those with which they pass.
 
-SciPy's functions check their arguments in statements such as `if np.any(scale <= 0): raise ValueError(...)`. While code
-is staged there are no values to look at. A statement that does no more than raise or warn decides nothing about the
-result, so it is passed by, and SciPy's own code compiles. Any other question about an unknown value stays an error.
+SciPy's functions check their arguments in statements such as `if np.any(scale <= 0): raise ValueError(...)`. During a
+trace there are no values to check. A statement that only raises or warns does not affect the result, so its check
+passes, and SciPy's own code compiles. Any other question about an unknown value is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from func.interpreters.host.source import is_engine_file
 
 
 def passing_answer() -> bool | None:
-    """The truth value with which a check of SciPy's that asks for one passes; None where no check asks."""
+    """The truth value with which a check of SciPy's passes; None if the question is not a check."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_engine_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -33,17 +33,17 @@ def passing_answer() -> bool | None:
 
 @functools.lru_cache(512)
 def _answer(code: CodeType, place: int) -> bool | None:
-    """The same for the instruction at a place in the bytecode: the next jump must not lead into the refusal."""
+    """The same for the instruction at a place in the bytecode: the next jump must not lead to the error."""
     instructions = list(dis.get_instructions(code))
     here = next((i for i, instruction in enumerate(instructions) if instruction.offset == place), 0)
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     passed_over = {"TO_BOOL"} | ({"CALL"} if _is_builtin_call(instructions[here], code, lines) else set())
-    jump = next((one for one in instructions[here : here + 3] if one.opname not in passed_over), None)
+    jump = next((i for i in instructions[here : here + 3] if i.opname not in passed_over), None)
     if jump is None or not jump.opname.startswith("POP_JUMP") or not jump.opname.endswith(("_TRUE", "_FALSE")):
         return None
     target = _landing(instructions, jump.argval)
-    asked, found = _range_of(jump), _range_of(target)
-    if not lines or asked is None or found is None:
+    jump_range, target_range = _range_of(jump), _range_of(target)
+    if not lines or jump_range is None or target_range is None:
         return None
     indent = len(lines[0]) - len(lines[0].lstrip())
     try:
@@ -51,23 +51,23 @@ def _answer(code: CodeType, place: int) -> bool | None:
     except SyntaxError:  # a text whose lines begin further left than the function
         return None
     shift = (code.co_firstlineno - 1, indent)
-    asked, found = _shifted(asked, shift), _shifted(found, shift)
+    jump_range, target_range = _shifted(jump_range, shift), _shifted(target_range, shift)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and _only_refuses(node.body):
-            refusal = (_ends(node.body[0])[0], _ends(node.body[-1])[1])
+            raising = (_ends(node.body[0])[0], _ends(node.body[-1])[1])
         elif isinstance(node, ast.Assert):
-            refusal = None
+            raising = None
         else:
             continue
-        if asked == _ends(node) or _lies_in(asked, _ends(node.test)):
-            is_refused = target.opname == "LOAD_ASSERTION_ERROR" if refusal is None else _lies_in(found, refusal)
-            return jump.opname.endswith("_TRUE") != is_refused
+        if jump_range == _ends(node) or _is_within(jump_range, _ends(node.test)):
+            raises = target.opname == "LOAD_ASSERTION_ERROR" if raising is None else _is_within(target_range, raising)
+            return jump.opname.endswith("_TRUE") != raises
     return None
 
 
 def _landing(instructions: Sequence[dis.Instruction], offset: int) -> dis.Instruction:
-    """Where a jump leads to, past the instructions that clear the operands of a chain of comparisons."""
-    place = next(i for i, one in enumerate(instructions) if one.offset == offset)
+    """The target of a jump, past the instructions that clear the operands of a chain of comparisons."""
+    place = next(i for i, instruction in enumerate(instructions) if instruction.offset == offset)
     while instructions[place].opname == "POP_TOP":
         place += 1
     landed = instructions[place]
@@ -88,7 +88,7 @@ Place = tuple[int, int]
 
 
 def _range_of(instruction: dis.Instruction) -> tuple[Place, Place] | None:
-    """From where to where the source of an instruction stands."""
+    """The start and the end of an instruction in the source."""
     numbers = instruction.positions
     if numbers is None or None in numbers:
         return None
@@ -105,12 +105,12 @@ def _ends(node: ast.stmt | ast.expr) -> tuple[Place, Place]:
     return (node.lineno, node.col_offset), (int(node.end_lineno or 0), int(node.end_col_offset or 0))
 
 
-def _lies_in(part: tuple[Place, Place], whole: tuple[Place, Place]) -> bool:
+def _is_within(part: tuple[Place, Place], whole: tuple[Place, Place]) -> bool:
     return whole[0] <= part[0] and part[1] <= whole[1]
 
 
 def _only_refuses(body: Sequence[ast.stmt]) -> bool:
-    """Whether statements do no more than raise or warn."""
+    """Whether statements only raise or warn."""
     if isinstance(body[-1], ast.Raise):
         return all([isinstance(statement, (ast.Assign, ast.Raise)) for statement in body])
     return all([_is_text(statement) for statement in body[:-1]]) and _is_warning(body[-1])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -62,7 +62,7 @@ def vectors(a: Any, name: str, check_finite: bool = True) -> Array:
 
 
 def in_double(a: Array) -> Array:
-    """An array in double precision, where SciPy computes in it whatever the precision of the argument is."""
+    """An array in double precision, in which SciPy computes for all precisions of the argument."""
     double = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}.get(dtype_of(a).char)
     return a if double is None else as_dtype(a, double)
 
@@ -104,7 +104,7 @@ def right_hand_side(a: Array, b: Any, check_finite: bool = True, name: str = "b"
 
 
 def real_if_known(x: Array, *inputs: Array) -> Array:
-    """The real part of a result with real inputs that is known to be real; while staging it stays complex."""
+    """The real part of a result with real inputs that is known to be real; under jit it stays complex."""
     if any(dtype_of(a).kind == "c" for a in inputs) or dtype_of(x).kind != "c":
         return x
     value = known_value(x)
@@ -116,8 +116,8 @@ def is_plain(*values: Any) -> bool:
     return not any(type(value) is Tracer or is_device_array(value) for value in values)
 
 
-def on_plain_arrays(name: str, why: str, arrays: tuple[Any, ...], instead: str = "", **keywords: Any) -> Any:
-    """Call SciPy's function for an option that has no traced version; raise for traced arrays."""
+def untraced_call(name: str, why: str, arrays: tuple[Any, ...], instead: str = "", **keywords: Any) -> Any:
+    """Call SciPy's function for an option without a traced version; raise for traced arrays."""
     if is_plain(*arrays):
         return getattr(scipy_of(np, "linalg"), name)(*arrays, **keywords)
     hint = f"\n{instead}" if instead else ""

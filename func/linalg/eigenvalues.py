@@ -10,7 +10,7 @@ from func.interpreters.core import Array, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.linalg import pencils, spectral
-from func.linalg.checks import on_plain_arrays, promoted, real_if_known, squares, vectors
+from func.linalg.checks import promoted, real_if_known, squares, untraced_call, vectors
 
 _DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
 
@@ -31,10 +31,10 @@ def eigh(
 ) -> Any:
     """(w, v): ascending eigenvalues and vectors of a Hermitian a (…, n, n), or of a with a positive-definite b.
 
-    With b the problem is a v = b v w (type 1), a b v = v w (2) or b a v = v w (3), and vᴴ b v = 1 (1 and 2) or
-    vᴴ b⁻¹ v = 1 (3). One triangle of each matrix is read, and the derivative is with respect to it: the gradient is
-    triangular. Complex vectors have the phase that LAPACK gives them, and the undetermined part of the derivative for
-    equal eigenvalues is dropped. Subsets select indices in [first, last] or values in (low, high].
+    With b the problem is a v = b v w (type 1), a b v = v w (2) or b a v = v w (3), and vᴴ b v = 1 (1 and 2) or vᴴ b⁻¹ v
+    = 1 (3). It reads one triangle of each matrix, and the derivative is with respect to it: the gradient is triangular.
+    Complex vectors have LAPACK's phase, and the derivative drops its undetermined part for equal eigenvalues. Subsets
+    select indices in [first, last] or values in (low, high].
 
     Raises: ValueError for shapes and options, LinAlgError if b is not positive definite.
 
@@ -119,7 +119,7 @@ def eigvalsh(
 
 
 def _subset(n: int, whole: Callable[[], tuple[Array, Any]], indices: Any, values: Any) -> pencils.Subset:
-    """The requested eigenvalues; whole() gives all of them first."""
+    """The requested eigenvalues; whole() computes all of them first."""
     if indices is not None:
         first, last = int(indices[0]), int(indices[1])
         if not 0 <= first <= last < n:
@@ -152,7 +152,7 @@ def eigh_tridiagonal(
 ) -> Any:
     """(w, v) of the real symmetric tridiagonal matrix with diagonal d (…, n) and off-diagonal e (…, n - 1).
 
-    `select` "a" gives all eigenvalues, "i" those with indices in select_range, "v" those with values in it.
+    `select` "a" returns all eigenvalues, "i" those with indices in select_range, "v" those with values in it.
     """
     if lapack_driver not in ("auto", "stemr", "stev", "stevd", "sterf", "stebz"):
         raise ValueError(f"lapack_driver: {lapack_driver!r} is not found")
@@ -208,14 +208,14 @@ def eig(
 ) -> Any:
     """(w, v): complex eigenvalues and right eigenvectors of a (…, n, n), or w alone with right=False.
 
-    The vectors of a real matrix with real eigenvalues are real, but complex while staging. Left vectors, pencils and
+    The vectors of a real matrix with real eigenvalues are real, but complex under jit. Left vectors, pencils and
     homogeneous eigenvalues are supported for plain arrays only.
     """
     if b is not None or left or homogeneous_eigvals:
         arrays = (a,) if b is None else (a, b)
         options: dict[str, Any] = {"left": left, "right": right, "homogeneous_eigvals": homogeneous_eigvals}
         why = "b=, left= or homogeneous_eigvals="
-        return on_plain_arrays("eig", why, arrays, _INSTEAD, **options, check_finite=check_finite)
+        return untraced_call("eig", why, arrays, _INSTEAD, **options, check_finite=check_finite)
     a = squares(a, "a", check_finite)
     if not right:
         return spectral.eigvals(a)

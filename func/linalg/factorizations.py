@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.linalg import real_dtype
+from func.backends.array_helpers.linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, is_plain_array, operand, shape_of
 from func.interpreters.primitives.linalg import factorizations, singular, solving
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import schur as schur_primitives
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.reductions import argsort
-from func.linalg.checks import matrices, on_plain_arrays, promoted, squares
+from func.linalg.checks import matrices, promoted, squares, untraced_call
 
 
 def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """U with Uᴴ U = a, or with `lower` L with L Lᴴ = a, for a Hermitian positive-definite a (…, n, n).
 
-    One triangle is read, and the derivative is with respect to it: the gradient is triangular.
+    It reads one triangle, and the derivative is with respect to it: the gradient is triangular.
 
     >>> import numpy as np, func
     >>> func.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
@@ -101,13 +101,13 @@ def qr(
 ) -> Any:
     """(Q, R) of a (…, m, n) in the modes "full", "economic" and "r" ((R,), of a batch R); "raw" has no derivative.
 
-    With `pivoting` the columns are permuted first, and the permutation, which has no derivative, is the last result.
-    The derivative requires the first min(m, n) (permuted) columns to be linearly independent.
+    `pivoting` permutes the columns first; the permutation, which has no derivative, is the last result. The derivative
+    requires the first min(m, n) (permuted) columns to be linearly independent.
     """
     if mode not in ("full", "qr", "r", "economic", "raw"):
         raise ValueError(f"mode should be one of ['full', 'r', 'economic', 'raw'], got {mode!r}")
     if mode == "raw":
-        return on_plain_arrays("qr", "mode='raw'", (a,), mode="raw", pivoting=pivoting, check_finite=check_finite)
+        return untraced_call("qr", "mode='raw'", (a,), mode="raw", pivoting=pivoting, check_finite=check_finite)
     a = matrices(a, "a", check_finite)
     m, n = shape_of(a)[-2:]
     order = None
@@ -116,7 +116,7 @@ def qr(
         a = fnp.take_along_axis(a, fnp.expand_dims(order, -2), -1)
     q, r = orthogonal.qr(a, mode="complete" if mode != "economic" and m > n else "reduced")
     if mode == "r" and order is None and len(shape_of(a)) > 2:
-        return r  # SciPy gives batches of one result without the tuple
+        return r  # SciPy returns batches of one result without the tuple
     factors = (r,) if mode == "r" else (q, r)
     return factors if order is None else (*factors, order.astype(np.int32))
 
@@ -147,14 +147,14 @@ def schur(
 ) -> Any:
     """(T, Z) with a = Z T Zᴴ for a (…, n, n), Z unitary, T upper triangular.
 
-    For real matrices output="real" gives a diagonal block for every pair of complex eigenvalues, and has a derivative
-    only if there is no such block; output="complex" has a derivative if the eigenvalues are distinct. The derivative
-    keeps the undetermined phases of the columns of Z constant.
+    For real matrices output="real" has a diagonal block for every pair of complex eigenvalues, and a derivative only
+    without such a block; output="complex" has a derivative if the eigenvalues are distinct. The derivative keeps the
+    undetermined phases of the columns of Z constant.
     """
     if output not in ("real", "complex", "r", "c"):
         raise ValueError("output must be 'real', or 'complex'")
     if sort is not None:
-        return on_plain_arrays("schur", "sort=", (a,), output=output, sort=sort, check_finite=check_finite)
+        return untraced_call("schur", "sort=", (a,), output=output, sort=sort, check_finite=check_finite)
     a = squares(a, "a", check_finite)
     kind = "complex" if output in ("complex", "c") or dtype_of(a).kind == "c" else "real"
     return tuple(schur_primitives.schur(a, output=kind))
@@ -177,10 +177,8 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """(U, s, Vh) with a = U diag(s) Vh, or s alone. Undetermined parts of the derivative are dropped.
-
-    Both drivers of LAPACK are computed by "gesdd": singular vectors, which are determined up to their signs, have the
-    signs of it.
+    """(U, s, Vh) with a = U diag(s) Vh, or s alone. The derivative drops its undetermined parts. "gesdd" computes both
+    drivers: singular vectors, which are determined up to their signs, have its signs.
     """
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
@@ -240,7 +238,7 @@ def pinvh(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """The pseudo-inverse of a Hermitian matrix, of which one triangle is read."""
+    """The pseudo-inverse of a Hermitian matrix, from one triangle."""
     a = squares(a, "a", check_finite)
     return _pinv(a if lower else mH(a), atol, rtol, True, return_rank)
 
@@ -261,19 +259,19 @@ def null_space(
     lapack_driver: str = "gesdd",
 ) -> Array:
     """An orthonormal basis (n, n - rank) of the null space of A (m, n), with the derivative at constant rank."""
-    A = _one_matrix(A, check_finite)
+    A = _single_matrix(A, check_finite)
     _, s, vh = singular.svd(A, full_matrices=True)
     return mH(vh[_rank(s, shape_of(A), rcond) :, :])
 
 
 def orth(A: Array, rcond: float | None = None) -> Array:
     """An orthonormal basis (m, rank) of the range of A (m, n), with the derivative at constant rank."""
-    A = _one_matrix(A, True)
+    A = _single_matrix(A, True)
     u, s, _ = singular.svd(A, full_matrices=False)
     return u[:, : _rank(s, shape_of(A), rcond)]
 
 
-def _one_matrix(A: Array, check_finite: bool) -> Array:
+def _single_matrix(A: Array, check_finite: bool) -> Array:
     A = matrices(A, "A", check_finite)
     if len(shape_of(A)) != 2:
         raise ValueError(f"A must be one matrix (m, n), as the rank sets the shape of the result; got {shape_of(A)}")
@@ -297,9 +295,9 @@ def subspace_angles(A: Array, B: Array) -> Array:
     QA, QB = orth(A), orth(B)
     if shape_of(QA)[0] != shape_of(QB)[0]:
         raise ValueError(f"A and B must have the same number of rows, got {shape_of(QA)[0]} and {shape_of(QB)[0]}")
-    inner = mH(QA) @ QB
-    sigma = singular.svdvals(inner)
-    residual = QB - QA @ inner if shape_of(QA)[1] >= shape_of(QB)[1] else QA - QB @ mH(inner)
+    overlap = mH(QA) @ QB
+    sigma = singular.svdvals(overlap)
+    residual = QB - QA @ overlap if shape_of(QA)[1] >= shape_of(QB)[1] else QA - QB @ mH(overlap)
     is_small = sigma**2 >= 0.5
     sines = fnp.clip(singular.svdvals(residual), -1.0, 1.0)
     angles = fnp.flip(fnp.arcsin(fnp.where(fnp.flip(is_small), sines[: shape_of(sigma)[0]], 0.0)))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.arrays import scipy_of
-from func.backends.support.linalg import complex_dtype
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.linalg import complex_dtype
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.elementwise.table import imag, real
 from func.interpreters.primitives.linalg import matrix_functions as functions
@@ -53,16 +53,16 @@ def expm_frechet(
 def logm(A: Array) -> Array:
     """The principal logarithm of A (…, n, n), which must not have eigenvalues on the closed negative real axis.
 
-    Real for real A with a real logarithm, but complex while staging.
+    Real for real A with a real logarithm, but complex under jit.
     """
     A = in_double(squares(A, "A", False))
     return real_if_known(functions.logm(A), A)
 
 
 def sqrtm(A: Array) -> Array:
-    """The principal square root of A (…, n, n), real for real A with a real root, but complex while staging.
+    """The principal square root of A (…, n, n), real for real A with a real root, but complex under jit.
 
-    The derivative solves a Sylvester equation; its undetermined part for singular A is dropped.
+    The derivative solves a Sylvester equation; it drops its undetermined part for singular A.
 
     >>> import numpy as np, func
     >>> def trace_of_root(a):

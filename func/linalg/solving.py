@@ -36,7 +36,7 @@ def solve(
 ) -> Array:
     """The solution x of a x = b for a (…, n, n) and b (n,) or (…, n, k), by the solver for the structure of a.
 
-    For "sym", "her" and "pos" one triangle is read (the upper one, or with `lower` the lower one), and the derivative
+    For "sym", "her" and "pos" it reads one triangle (the upper one, or with `lower` the lower one), and the derivative
     is with respect to it: the gradient is triangular.
 
     Raises: ValueError for shapes that do not fit and unknown structures, LinAlgError for singular a,
@@ -58,7 +58,7 @@ def solve(
         raise NotImplementedError("transposed: a^T x = b of a complex a cannot be solved; pass a.T instead")
     b, vector = checks.right_hand_side(a, b, False)
     assume = "her" if assume_a == "hermitian" else assume_a
-    if math.prod(shape_of(a)) == 1:  # SciPy divides by the number, whatever it is assumed to be
+    if math.prod(shape_of(a)) == 1:  # SciPy divides by the number, for any structure
         assume = None
     elif dtype_of(a).kind != "c" and assume == "her":
         assume = "sym"
@@ -88,8 +88,8 @@ def solve_triangular(
 ) -> Array:
     """The solution x of a x = b (trans 0, "N"), aᵀ x = b (1, "T") or aᴴ x = b (2, "C") for a triangular a (…, n, n).
 
-    The other triangle is not read. Raises: ValueError for shapes that do not fit and unknown `trans`, LinAlgError for
-    a zero on the diagonal.
+    It does not read the other triangle. Raises: ValueError for shapes that do not fit and unknown `trans`, LinAlgError
+    for a zero on the diagonal.
     """
     kind = _trans(trans)
     a = checks.squares(a, "a", check_finite)
@@ -114,7 +114,7 @@ def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finit
     array([ 1., -1.])
     """
     c, lower = c_and_lower
-    if np.ndim(lower):  # SciPy's cho_factor gives one for each matrix of a batch
+    if np.ndim(lower):  # SciPy's cho_factor returns one for each matrix of a batch
         if not (np.all(lower) or not np.any(lower)):
             raise ValueError("lower must be the same for all matrices of a batch")
         lower = bool(np.all(lower)) and np.size(lower) > 0
@@ -230,8 +230,8 @@ def solve_circulant(
     """The solution x of C x = b for the circulant matrices C with first columns c (…, n), by Fourier transforms.
 
     `caxis`, `baxis` and `outaxis` are the axes of c, b and x with n elements; the others are broadcast. Singular
-    matrices, with an eigenvalue of at most `tol`, raise LinAlgError, or give NaN in compiled code; with
-    singular="lstsq" the solution is that of least squares.
+    matrices, with an eigenvalue of at most `tol`, raise LinAlgError, or are NaN in compiled code; with singular="lstsq"
+    the solution is that of least squares.
     """
     if singular not in ("raise", "lstsq"):
         raise ValueError(f"singular must be 'raise' or 'lstsq', got {singular!r}")
@@ -274,8 +274,8 @@ def lstsq(
     """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
 
     Singular values up to cond (the dtype's epsilon) times the largest count as zero; the derivative is that at constant
-    rank. As in SciPy the residuals are empty if m <= n or the rank is deficient, and with "gelsy", which gives None for
-    the singular values. While jit traces, the rank is not known: the residuals are then NaN where it is deficient.
+    rank. As in SciPy the residuals are empty if m <= n or the rank is deficient, and with "gelsy", which returns None
+    for the singular values. Under jit the rank is unknown: the residuals are NaN if it is deficient.
     """
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ValueError(f"lapack_driver: LAPACK driver {lapack_driver!r} is not found")

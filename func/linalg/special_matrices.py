@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.linalg.checks import promoted
@@ -15,7 +15,7 @@ from func.numpy.linalg import norm as numpy_norm
 
 
 def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Array:
-    """A vector or matrix norm, whose derivative at zero is taken as zero."""
+    """A vector or matrix norm, with derivative zero at zero."""
     a = operand(a)
     value = known_value(a)
     if check_finite and is_plain_array(value) and not np.isfinite(value).all():
@@ -34,7 +34,7 @@ def _take_last(values: Array, index: Any) -> Array:
 
 
 def toeplitz(c: Array, r: Array | None = None) -> Array:
-    """The matrix (…, m, n) with first column c (…, m) and first row r (…, n), by default conj(c); r[0] is not read.
+    """The matrix (…, m, n) with first column c (…, m) and first row r (…, n), by default conj(c); ignores r[0].
 
     >>> import numpy as np, func
     >>> func.linalg.toeplitz(np.array([1, 2, 3]), np.array([1, 4]))
@@ -52,14 +52,14 @@ def toeplitz(c: Array, r: Array | None = None) -> Array:
 
 
 def circulant(c: Array) -> Array:
-    """The matrix (…, n, n) with first column c (…, n), in which each column is the previous one rotated down by one."""
+    """The matrix (…, n, n) with first column c (…, n); each column is the previous one rotated down by one."""
     c = _vector(c)
     n = shape_of(c)[-1]
     return _take_last(c, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1))
 
 
 def hankel(c: Array, r: Array | None = None) -> Array:
-    """The matrix (…, m, n) with first column c (…, m) and last row r (…, n), by default zero; r[0] is not read."""
+    """The matrix (…, m, n) with first column c (…, m) and last row r (…, n), by default zero; ignores r[0]."""
     c = _vector(c)
     row: Array = fnp.zeros_like(c) if r is None else _vector(r)
     c, row = promoted(c, row, cores=(1, 1))

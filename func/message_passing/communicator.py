@@ -1,11 +1,9 @@
 """Collectives over an MPI communicator: messages, checks that all ranks send the same ones, and the end after errors.
 
-func talks on a private duplicate of the user's communicator, so that its messages never meet those of the user. There
-is one duplicate for each communicator. It hangs on the communicator as an attribute of MPI, and is freed with it.
-
-Before each message the ranks *meet*: one reduction of four integers compares what they are about to do, says whether a
-rank has failed, and carries one flag. So a rank that failed, returned early or took another branch is noticed by all
-of them before a message waits for it.
+func uses a private duplicate of the user's communicator, so that its messages never meet those of the user. Each
+communicator has one duplicate, as an attribute of MPI that is freed with it. Before each message the ranks *meet*: one
+reduction of four integers compares their next actions, reports failed ranks, and carries one flag. So all ranks notice
+one that failed, returned early or took another branch before a message waits for it.
 """
 
 from __future__ import annotations
@@ -35,21 +33,21 @@ _EAGER_SECONDS = 0.005
 """How long a rank waits before it sleeps between looks."""
 _NAP = 1e-4
 _TIME_SLICE = 1e-3
-"""Another program computes beside the ranks where a yield takes longer."""
+"""A yield longer than this means that another program computes on the processor."""
 _CROWDED = 0.2
-"""How long a rank sleeps instead of yielding, after it has seen such a program."""
+"""The sleep of a rank, instead of yields, after it has noticed such a program."""
 
 
 class Channel:
-    """The private duplicate of a communicator, and what has become of it."""
+    """The private duplicate of a communicator, and its state."""
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm
         self.is_freed = False
         self.has_announced = False
-        """Whether the error that is on its way is known to all ranks."""
+        """Whether all ranks know the current error."""
         self.unfinished: list[Any] = []
-        """A message that was given up, with the buffers into which MPI may still write. No other one can follow it."""
+        """An abandoned message, with the buffers into which MPI may still write; no other one can follow it."""
         self.communicators: dict[Any, Communicator] = {}
 
 
@@ -58,13 +56,13 @@ class _TooLate(Exception):
 
 
 def mpi() -> Any:
-    """mpi4py's module MPI, which has been imported where there is a communicator."""
+    """mpi4py's module MPI, which the owner of a communicator has imported."""
     return sys.modules.get("mpi4py.MPI")
 
 
 @functools.cache
 def _keyval() -> Any:
-    """The key of the attribute by which a communicator has its duplicate."""
+    """The key of the duplicate among a communicator's attributes."""
 
     def freed(comm: Any, keyval: Any, channel: Channel) -> None:
         channel.is_freed = True
@@ -77,9 +75,9 @@ def communicator_of(comm: Any, check: bool, timeout: float | None) -> Communicat
     """The collectives over a communicator; all ranks make them together at the first call.
 
     Raises:
-        CommunicatorError: This is no communicator of mpi4py, or was freed.
+        CommunicatorError: This is not a communicator of mpi4py, or was freed.
     """
-    refuse_unusable(comm)
+    check_communicator(comm)
     channel: Channel | None = comm.Get_attr(_keyval())
     if channel is None:
         channel = Channel(comm.Dup())
@@ -90,8 +88,8 @@ def communicator_of(comm: Any, check: bool, timeout: float | None) -> Communicat
     return channel.communicators[key]
 
 
-def refuse_unusable(comm: Any) -> None:
-    """Raise CommunicatorError for what is no communicator, or one no more."""
+def check_communicator(comm: Any) -> None:
+    """Raise CommunicatorError for anything but a live communicator."""
     module = mpi()
     if module is None or not isinstance(comm, module.Comm):
         kind = "None" if comm is None else f"a {type(comm).__name__}"
@@ -122,13 +120,13 @@ class Communicator(Ranks):
         self.check = check
         self.timeout = timeout
         self.meters: tuple[MessageCounts, ...] = ()
-        """What counts the messages of the running calls."""
+        """Counts the messages of the running calls."""
         self.crowded_until = 0.0
 
     def __reduce__(self) -> NoReturn:
         raise CommunicatorError(
             "a program that communicates cannot be pickled or saved: its communicator lives in this process\n"
-            "Save the function, and call func.spmd on it in the processes that are to run it."
+            "Save the function, and call func.spmd on it in the processes that shall run it."
         )
 
     # Collectives
@@ -255,7 +253,7 @@ class Communicator(Ranks):
             )
         if self.channel.unfinished:
             raise CollectiveError(
-                f"{_described(what)} is not possible: on this communicator a message was given up{at_line()}\n"
+                f"{_described(what)} is not possible: on this communicator a message was abandoned{at_line()}\n"
                 "Let the error that gave it up leave func.spmd, which ends all ranks; or free the communicator."
             )
         return self.channel.comm
@@ -293,8 +291,8 @@ class Communicator(Ranks):
     def _give_way(self) -> None:
         """Let another process run, if one waits for this processor.
 
-        The shortest sleep takes some 60 µs on Linux. A rank that yields is back at once, unless a program that only
-        computes has the processor then for its time slice; one that sleeps is preferred to such a program.
+        The shortest sleep takes some 60 µs on Linux. A yielding rank returns at once, unless a computing program takes
+        the processor for its time slice; the scheduler prefers a sleeping rank to such a program.
         """
         now = time.perf_counter()
         if not hasattr(os, "sched_yield") or now < self.crowded_until:
@@ -313,7 +311,7 @@ class Communicator(Ranks):
         failure: BaseException | None = None,
         patience: float | None = None,
     ) -> bool:
-        """Compare with all ranks what comes next; whether one of them has set the flag.
+        """Compare the next action with all ranks; whether one of them has set the flag.
 
         Raises:
             RankError: Another rank has failed, and this one has not.
@@ -352,15 +350,15 @@ class Communicator(Ranks):
             )
 
     def finish(self) -> None:
-        """The function has returned on this rank: meet those that have returned too, or find one that has not."""
+        """The return of the function on this rank: meet those that have returned too, or detect one that has not."""
         if self.check and self.size > 1:
             self._meet(("the end of the function",))
 
     def fail(self, error: BaseException) -> None:
-        """An error leaves the function on this rank: tell the others, or end them where they do not listen."""
+        """An error of the function on this rank: tell the others, or end them if they do not listen."""
         if self.size == 1 or self.channel.has_announced:
             return
-        reason = "the other ranks cannot be told, with check=False or after a message that was given up"
+        reason = "the other ranks do not listen, with check=False or after an abandoned message"
         if self.check and not self.channel.is_freed and not self.channel.unfinished:
             try:
                 self._meet(("an error",), failure=error, patience=PATIENCE)
@@ -383,7 +381,7 @@ def _contiguous(x: Any) -> np.ndarray[Any, Any]:
 
 
 def _bytes(x: np.ndarray[Any, Any]) -> list[Any]:
-    """An array as MPI takes data that it only moves, whatever its dtype."""
+    """An array as MPI takes data that it only moves, of any dtype."""
     return [x.reshape(-1).view(np.uint8), mpi().BYTE]
 
 
@@ -398,12 +396,12 @@ def _described(what: tuple[Any, ...]) -> str:
 
 @functools.lru_cache(4096)
 def _digest(what: tuple[Any, ...]) -> int:
-    """A number below 2^62 that stands for an action: the same in all processes."""
+    """A number below 2^62 that represents an action: the same in all processes."""
     return int.from_bytes(hashlib.blake2b(repr(what).encode(), digest_size=8).digest(), "big") >> 2
 
 
 def _difference(plans: Sequence[str]) -> str:
-    """The words for ranks that are about to do different things."""
+    """The message for ranks with different actions."""
     groups: dict[str, list[int]] = {}
     for rank, plan in enumerate(plans):
         groups.setdefault(plan, []).append(rank)
@@ -428,7 +426,7 @@ _MPI_ORDERS = frozenset("bhilqBHILQ")
 
 @functools.cache
 def _reduction(dtype: np.dtype[Any], ufunc: Any) -> tuple[Any, Any]:
-    """(datatype, operation) of MPI for a ufunc on numbers of a dtype; where MPI has none, NumPy computes."""
+    """(datatype, operation) of MPI for a ufunc on numbers of a dtype; None if NumPy must compute."""
     module = mpi()
     if dtype.char in (_MPI_SUMS if ufunc is np.add else _MPI_ORDERS) and dtype.isnative:
         operation = {np.add: module.SUM, np.maximum: module.MAX, np.minimum: module.MIN}[ufunc]

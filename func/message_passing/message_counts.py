@@ -1,4 +1,4 @@
-"""What a program sends: messages and bytes by collective."""
+"""The traffic of a program: messages and bytes by collective."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from func.backends.records import Record
 
 
 class MessageCount(Record):
-    """What one kind of collective has cost this process."""
+    """The cost of one kind of collective for this process."""
 
     messages: int = 0
     """Calls of MPI that moved data."""
@@ -17,11 +17,11 @@ class MessageCount(Record):
 
 
 class MessageCounts:
-    """What this process has sent and received: `messages`, `sent` and `received` bytes, in all and by collective.
+    """The traffic of this process: `messages`, `sent` and `received` bytes, in all and by collective.
 
-    Bytes are those of the values: what this process has that others need counts once as sent, what it needs of others
-    once as received. How often MPI moves a byte on its way depends on its algorithm. `checks` counts the small messages
-    in which ranks compare what they are about to do.
+    Bytes are those of the values: each value for others counts once as sent, each value from others once as received.
+    The actual transfers depend on MPI's algorithm. `checks` counts the small messages in which ranks compare their next
+    actions.
     """
 
     def __init__(self) -> None:

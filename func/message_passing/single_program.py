@@ -10,7 +10,7 @@ from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core.scopes import current_transform, running_vmaps
 from func.interpreters.host.source import at_line
 from func.interpreters.rank_axis import RankAxis, running_on
-from func.message_passing.communicator import communicator_of, refuse_unusable
+from func.message_passing.communicator import check_communicator, communicator_of
 from func.message_passing.message_counts import MessageCounts
 from func.transforms.boundary import name_of
 from func.transforms.transformed import transform
@@ -34,22 +34,22 @@ def spmd(
     differentiates the sum of the losses of all ranks. So differentiate the part of each rank, or the `pmean` of the
     parts; their `psum` would count for each rank.
 
-    The communicator is duplicated at the first call, in which all its processes take part. `result.traffic` counts the
-    messages and bytes of its calls.
+    The first call, in which all processes take part, duplicates the communicator. `result.traffic` counts the messages
+    and bytes of its calls.
 
     Args:
         f: The function.
         comm: A communicator of mpi4py, such as `MPI.COMM_WORLD`.
         axis_name: The name for `func.collectives`.
-        check: Ranks compare before each message what they are about to do, and meet at the end. An error on one rank
-            is then raised on all, and ranks that differ get an error instead of waiting for ever. It costs one message
-            of 32 bytes each time. Without it, an error ends all processes by `MPI_Abort`.
+        check: Ranks compare their next actions before each message, and meet at the end. An error on one rank then
+            raises on all, and ranks that differ get an error instead of waiting for ever. It costs one message of 32
+            bytes each time. Without it, an error ends all processes by `MPI_Abort`.
         timeout: Seconds that a rank waits for the others in a collective; None for ever.
 
     Raises:
         ArgumentError: A transform runs around the call (a ValueError).
         CollectiveError: Ranks called different collectives, or one waited too long (a RuntimeError).
-        CommunicatorError: comm is no communicator, or was freed (a ValueError).
+        CommunicatorError: comm is not a communicator, or was freed (a ValueError).
         RankError: The function failed on another rank; the message has its traceback (a RuntimeError).
 
     Example:
@@ -68,7 +68,7 @@ def spmd(
         raise TypeError(f"func.spmd: axis_name must be a string, got {axis_name!r}")
     if timeout is not None and not timeout > 0:
         raise ArgumentError(f"func.spmd: timeout must be a positive number of seconds, or None, got {timeout!r}")
-    refuse_unusable(comm)
+    check_communicator(comm)
     traffic = MessageCounts()
 
     def on_all_ranks(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

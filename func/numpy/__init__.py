@@ -153,7 +153,7 @@ _install()
 
 @_without_engine_frames
 def __getattr__(name: str) -> _Any:
-    """Import a function on its first use, and say what to write instead of a name that is missing."""
+    """Import a function at its first use; the error for a missing name suggests another."""
     if name in _IN_MODULES:
         return _late_value(globals(), name, _IN_MODULES)
     if name in _SUBMODULES:

@@ -51,8 +51,8 @@ def count(shape: Sequence[int]) -> int:
     return math.prod(shape)
 
 
-def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
-    """Raise for each keyword, given as (value, supported value), whose value is not the supported one."""
+def check_unsupported(function: str, **keywords: tuple[Any, Any]) -> None:
+    """Raise for each keyword, a pair (value, supported value), with another than the supported value."""
     for name, (value, supported) in keywords.items():
         if value is not supported and value != supported:
             raise UnsupportedFunctionError(
@@ -96,7 +96,7 @@ def host_values(x: Any) -> Any:
 
 
 def arrayed(x: Any) -> Array:
-    """A number of Python, traced or not, as an array whose dtype no longer adapts; an array unchanged."""
+    """A Python number, traced or not, as an array with a fixed dtype; an array unchanged."""
     if type(x) is Tracer:
         return convert(x, dtype=dtype_of(x)) if shape_of(x) == () and aval_of(x).weak else x
     return x if hasattr(x, "dtype") else np.asarray(x)

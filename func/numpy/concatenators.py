@@ -16,14 +16,14 @@ from func.numpy.shaping import expand_dims, swapaxes
 class Concatenator:
     """Joins the entries of an index along an axis, as np.r_: slices are ranges, a leading string is a directive."""
 
-    def __init__(self, plain: Any, directive: tuple[int, int, int]) -> None:
-        self.plain = plain
+    def __init__(self, fallback: Any, directive: tuple[int, int, int]) -> None:
+        self.fallback = fallback
         self.directive = directive
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not any([patching.holds_tracer(part) or _ranges_over_tracers(part) for part in parts]):
-            return self.plain[key]
+            return self.fallback[key]
         axis, least, first = self.directive
         if isinstance(parts[0], str):
             numbers = parts[0].split(",")

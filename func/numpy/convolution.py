@@ -104,7 +104,7 @@ def conv_general(
         padding: Zeros around each spatial axis: a number, one for each axis, a pair (before, after) for each axis,
             "valid" (none) or "same" (output as long as the input divided by the stride, rounded up).
         dilation: Distance between the elements of a window.
-        groups: The number of groups of channels that are convolved separately; C and O are multiples of it.
+        groups: The number of groups of channels to convolve separately; C and O are multiples of it.
 
     Returns:
         (N, O, *spatial of the output).
@@ -130,9 +130,9 @@ def conv_general(
     x = framed(x, [(0, 0), (0, 0), *pads]) if any([side for pair in pads for side in pair]) else x
     if any([span > n for span, n in zip(spans, shape_of(x)[2:], strict=True)]):
         raise ValueError(f"conv_general: a window that spans {spans} does not fit the padded input {shape_of(x)[2:]}")
-    plain = all([k == 1 for k in (*steps, *gaps)])
+    is_dense = all([k == 1 for k in (*steps, *gaps)])
     view = windows(
-        x, sizes=sizes, axes=tuple(range(2, rank + 2)), steps=() if plain else steps, gaps=() if plain else gaps
+        x, sizes=sizes, axes=tuple(range(2, rank + 2)), steps=() if is_dense else steps, gaps=() if is_dense else gaps
     )
     return _contracted(view, kernel, rank, groups)
 

@@ -1,4 +1,4 @@
-"""Array creation: from nested sequences, from other arrays, and constants into which traced values can be written."""
+"""Array creation: from nested sequences, from other arrays, and writable constants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import namespace_of
-from func.backends.support.strides import joined_order, order_letter
+from func.backends.array_helpers.strides import joined_order, order_letter
 from func.host import patching
 from func.interpreters import core
 from func.interpreters.core import CARRIERS, Array, Tracer
@@ -28,7 +28,7 @@ def _check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
-def _copy_wanted(copy: Any) -> Any:
+def _copy_mode(copy: Any) -> Any:
     """copy= as True, False or None (if needed); NumPy's functions may pass members of its private _CopyMode."""
     return _COPY_MODES.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
 
@@ -37,7 +37,7 @@ _COPY_MODES: dict[Any, Any] = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: Fa
 
 
 def stack_nested(value: Any) -> Array:
-    """A nested list or tuple, which may hold traced values, as one array."""
+    """A nested list or tuple, with traced or plain values, as one array."""
     if type(value) is Tracer:
         return value
     if type(value) in CARRIERS:
@@ -54,7 +54,7 @@ def array_from_sequence(value: Any) -> Array:
 
 
 def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
-    """Arrays of one shape joined along a new axis; numbers of Python beside others are arrays of their own dtype."""
+    """Arrays of one shape joined along a new axis; Python numbers become arrays of their default dtype."""
     adapts = all([checks.weak_kind(x) for x in arrays])
     parts = checks.common(arrays if adapts else [checks.arrayed(x) if checks.weak_kind(x) else x for x in arrays])
     if not parts:
@@ -72,7 +72,7 @@ def join(parts: Sequence[Array], axis: int) -> Array:
     joined = slicing.concatenate(*parts, axis=axis)
     if checks.rank_of(joined) < 2 or memory.is_abstract(joined) or memory.is_plain(joined):
         return joined
-    return memory.with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each lane by itself
+    return memory.with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each element by itself
 
 
 def array(
@@ -88,14 +88,14 @@ def array(
 ) -> Array:
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
     order = order_letter(order)
-    out, copy = stack_nested(object), _copy_wanted(copy)
+    out, copy = stack_nested(object), _copy_mode(copy)
     if ndmax is not None and isinstance(object, (list, tuple)) and checks.rank_of(out) > ndmax:
         raise ValueError(
             f"setting an array element with a sequence: ndmax={ndmax}, and the sequences make an array of "
             f"{checks.rank_of(out)} axes; one of fewer axes would hold objects"
         )
     if dtype is not None and core.dtype_of(out).kind == "c":
-        _refuse_complex(object, np.dtype(dtype))
+        _check_real(object, np.dtype(dtype))
     if type(out) is Tracer:
         if isinstance(object, (list, tuple)):
             if copy is False:
@@ -106,22 +106,22 @@ def array(
     elif hasattr(out, "get") and type(out) is not np.ndarray:
         out = checks.to_dtype(namespace_of((out,)).array(out, dtype, copy=bool(copy)), dtype)
     else:
-        is_given = out is object or type(object) in CARRIERS
+        has_array = out is object or type(object) in CARRIERS
         out = checks.to_dtype(
-            patching.original("array")(out, dtype, copy=copy if is_given else None, order=order), dtype
+            patching.original("array")(out, dtype, copy=copy if has_array else None, order=order), dtype
         )
     if checks.rank_of(out) < ndmin:
         out = view_reshape(out, (*[1] * (ndmin - checks.rank_of(out)), *core.shape_of(out)))
     return like_array(out, like)
 
 
-def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
-    """Raise, as NumPy, where a complex number of Python's would become a real one; NumPy's own lose a part."""
+def _check_real(object: Any, dtype: np.dtype[Any]) -> None:
+    """Raise, as NumPy, if a Python complex number would become real; NumPy's own numbers lose a part."""
     if dtype.kind not in "iuf":
         return
     if isinstance(object, (list, tuple)):
         for item in object:
-            _refuse_complex(item, dtype)
+            _check_real(item, dtype)
     elif checks.weak_kind(object) is complex:
         raise TypeError(f"a complex number cannot become one of {dtype}; take its real part first (.real)")
 
@@ -129,7 +129,7 @@ def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
 def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
     """np.array of a traced array: a copy where NumPy makes one."""
     out: Array = checks.to_dtype(checks.as_array(checks.arrayed(x)), dtype)
-    must_copy = out is not x or memory.is_scalar(x) or not memory.lies_in_order(x, order)
+    must_copy = out is not x or memory.is_scalar(x) or not memory.has_memory_order(x, order)
     if copy is False and must_copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if type(out) is not Tracer or not (copy or must_copy):
@@ -148,9 +148,9 @@ def asarray(
 ) -> Array:
     """An array from a nested sequence, as numpy.asarray; an array is returned unchanged."""
     _check_device(device)
-    copy = _copy_wanted(copy)
-    is_kept = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
-    if is_kept and memory.lies_in_order(a, order_letter(order)):
+    copy = _copy_mode(copy)
+    keeps_dtype = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
+    if keeps_dtype and memory.has_memory_order(a, order_letter(order)):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)
 
@@ -185,26 +185,26 @@ def convert_traced(name: str, *args: Any, **kwargs: Any) -> Array:
 
 
 def _check_numbers(items: list[Any]) -> None:
-    """Refuse objects that NumPy's loops computed otherwise than numbers: each in a precision of its own."""
+    """Raise for objects that NumPy's loops compute one by one, each in its own precision."""
     dtypes = [item.dtype for item in items if type(item) is Tracer]
-    plain = [item for item in items if type(item) is not Tracer]
+    objects = [item for item in items if type(item) is not Tracer]
     is_narrow = any([dtype.kind in "fiu" and dtype not in (np.float64, np.int64) for dtype in dtypes])
     is_real = all([dtype.kind != "c" for dtype in dtypes])
-    if plain and (is_narrow or any([_is_otherwise(item, is_real) for item in plain])):
+    if objects and (is_narrow or any([_is_otherwise(item, is_real) for item in objects])):
         raise TracerConversionError(
-            "an array of Python objects holds traced values beside numbers of another precision, with which NumPy "
-            f"computes otherwise than with arrays{at_line()}\nWrite np.array([...]) around the list."
+            "an array of Python objects mixes traced values and numbers of another precision, which NumPy computes in "
+            f"another way than arrays{at_line()}\nWrite np.array([...]) around the list."
         )
 
 
 def _is_otherwise(number: Any, is_real: bool) -> bool:
-    """Whether a number among objects computed in another precision, or became complex, as no array of reals does."""
+    """Whether a number among objects computed in another precision, or became complex, unlike an array of reals."""
     kind = getattr(getattr(number, "dtype", None), "kind", "")
     return (kind in "fc" and kind != "" and number.dtype.itemsize < 8) or (is_real and isinstance(number, complex))
 
 
 def array_of_objects(value: Any) -> Array:
-    """An array of Python objects, which NumPy makes of lists with traced numbers, as one array of numbers."""
+    """NumPy's object array of traced numbers from a list, as one array of numbers."""
     items = value.ravel().tolist()
     if any([type(item) is Tracer for item in items]):
         if not value.shape:
@@ -212,7 +212,7 @@ def array_of_objects(value: Any) -> Array:
         _check_numbers(items)
         return shapes.reshape(stacked([core.operand(item) for item in items]), shape=value.shape)
     if not all([core.is_machine_number(item) for item in items]):
-        core.refuse_array(value)
+        core.raise_unsupported_array(value)
     if items and all([isinstance(item, np.inexact) for item in items]):
         return value.astype(np.result_type(*items))
     kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float
@@ -230,7 +230,7 @@ def full_like(
     *,
     device: Any = None,
 ) -> Array:
-    """A constant like a, as numpy.full_like; traced values can be written into it where a is traced."""
+    """A constant like a, as numpy.full_like; takes traced writes if a is traced."""
     order = order_letter(order)
     _check_device(device)
     a, fill_value = core.operand(a), core.operand(fill_value)
@@ -248,19 +248,19 @@ def full_like(
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
     if type(a) is not Tracer:
         return filled
-    box = WIRING.mark_tensor(filled)
-    return memory.with_memory(_placed_like(box, a, order))
+    tracer = WIRING.mark_tensor(filled)
+    return memory.with_memory(_placed_like(tracer, a, order))
 
 
 def _placed_like(x: Array, a: Array, order: str) -> Array:
-    """A new array in one of NumPy's orders, of which A and K are those of another array."""
+    """A new array in a NumPy order; A and K are those of another array."""
     if order in ("A", "K") and checks.rank_of(x) == checks.rank_of(a):
-        return memory.like_copy(x, a) if order == "K" else memory.in_order(x, memory.fortran_or_c(a))
+        return memory.in_order_of(x, a) if order == "K" else memory.in_order(x, memory.fortran_or_c(a))
     return memory.in_order(x, "F" if order == "F" else "C")
 
 
 def _constant_like(original: F, value: int, what: str) -> F:
-    written = "traced values can be written into them where a is traced"
+    written = "they take traced writes if a is traced"
 
     @member(original, f"{what} of a's shape and dtype, as numpy.{original.__name__}; {written}.")
     def constant_like(
@@ -279,12 +279,12 @@ ones_like = _constant_like(np.ones_like, 1, "Ones")
 def empty_like(
     prototype: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Zeros of a's shape and dtype, as numpy.empty_like; traced values can be written into them where a is traced."""
+    """Zeros of a's shape and dtype, as numpy.empty_like; takes traced writes if a is traced."""
     return full_like(prototype, 0, dtype, order, subok, shape, device=device)
 
 
 def like_array(array: Array, like: Any) -> Array:
-    """An array on the backend of `like`; traced values can be written into it where `like` is traced."""
+    """An array on the backend of `like`; takes traced writes if `like` is traced."""
     if like is None or type(array) is Tracer:
         return array
     bottom = core.innermost(like) if type(like) is Tracer else like
@@ -294,19 +294,19 @@ def like_array(array: Array, like: Any) -> Array:
 
 @implements_creation(np.zeros)
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """Zeros, as numpy.zeros; traced values can be written into them where `like` is traced."""
+    """Zeros, as numpy.zeros; takes traced writes if `like` is traced."""
     return like_array(np.zeros(shape, dtype, order, device=device), like)
 
 
 @implements_creation(np.ones)
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """Ones, as numpy.ones; traced values can be written into them where `like` is traced."""
+    """Ones, as numpy.ones; takes traced writes if `like` is traced."""
     return like_array(np.ones(shape, dtype, order, device=device), like)
 
 
 @implements_creation(np.empty)
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """An array to be written, filled with zeros, as numpy.empty."""
+    """A writable array of zeros, as numpy.empty."""
     return zeros(shape, dtype, order, device=device, like=like)
 
 
@@ -352,7 +352,7 @@ def identity(n: int, dtype: Any = None, *, like: Any = None) -> Array:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None, like: Any = None
 ) -> Array:
-    """Evenly spaced numbers, as numpy.arange; the values of traced bounds are read, without a derivative."""
+    """Evenly spaced numbers, as numpy.arange; uses the values of traced bounds, without a derivative."""
     first, last, gap = [_known_integer(x) for x in ((0, start, step) if stop is None else (start, stop, step))]
     numpy_arange: Any = np.arange
     return like_array(numpy_arange(first, last, gap, dtype, device=device), like)
@@ -374,9 +374,9 @@ def as_type(
             f"Cannot cast array data from {core.dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'"
         )
     if core.dtype_of(x) == dtype:
-        return memory.copied(x, order) if _copy_wanted(copy) or not memory.lies_in_order(x, order) else x
+        return memory.copied(x, order) if _copy_mode(copy) or not memory.has_memory_order(x, order) else x
     converted = checks.to_dtype(x, dtype)
-    converted = memory.like_copy(converted, x) if order == "K" else memory.in_order(converted, order)
+    converted = memory.in_order_of(converted, x) if order == "K" else memory.in_order(converted, order)
     return converted if type(x) is Tracer and memory.is_scalar(x) else memory.with_memory(converted)
 
 
@@ -384,7 +384,7 @@ def as_type(
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """x in another dtype, as numpy.astype; conversion from complex to real keeps the real part."""
     _check_device(device)
-    return as_type(x, dtype, copy=bool(_copy_wanted(copy)))
+    return as_type(x, dtype, copy=bool(_copy_mode(copy)))
 
 
 @implements(np.copy)

@@ -11,7 +11,7 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import cumulative, shapes, slicing
 from func.numpy.argument_checks import arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.inplace import write_into
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, loop_dtype
 
@@ -44,7 +44,7 @@ def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None
 
 @implements(np.cumprod)
 def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The cumulative product along an axis, as numpy.cumprod; its derivative is exact also where elements are zero."""
+    """The cumulative product along an axis, as numpy.cumprod; its derivative is exact for zero elements too."""
     return running(_cumprod_primitive, a, axis, dtype, out)
 
 
@@ -64,7 +64,7 @@ def _cumulative(
     if include_initial:
         start = tuple([1 if i == place else n for i, n in enumerate(shape_of(result))])
         whole = slicing.concatenate(shapes.full_like(result, first, start, dtype_of(result)), result, axis=place)
-        result = like_copy(whole, result)
+        result = in_order_of(whole, result)
     return result if out is None else write_into(out, to_dtype(result, dtype_of(out)))
 
 

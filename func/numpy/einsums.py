@@ -1,4 +1,4 @@
-"""einsum by the contraction primitive, which takes two operands at a time, in the order that opt_einsum chooses."""
+"""einsum by contractions of two operands at a time, in the order that opt_einsum chooses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import found_order, order_letter, stand_in
+from func.backends.array_helpers.strides import memory_order_of, order_letter, stand_in
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
@@ -35,7 +35,7 @@ def einsum(
 ) -> Array:
     """A sum of products over labelled axes, in NumPy's notation, as numpy.einsum.
 
-    Three or more operands are contracted in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
+    Contracts three or more operands in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
     strategy or a path from einsum_path.
     """
     order = order_letter(order)
@@ -95,11 +95,11 @@ def _asked_axes(text: str, way: Any, order: Any, layouts: tuple[Any, ...]) -> An
     arrays = [stand_in(shape, strides, np.dtype(float)) for shape, strides in layouts]
     way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
     path = way and np.einsum_path(text, *arrays, optimize=way)[0]
-    return found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
+    return memory_order_of(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
 
 
 def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
-    """An operand of which nothing is summed, as a view with its diagonals and axes as the output names them."""
+    """An operand without summed axes, as a view with the output's diagonals and axes."""
     while len(set(term)) != len(term):
         label = next(c for c in term if term.count(c) > 1)
         first = term.index(label)
@@ -111,7 +111,7 @@ def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
 
 
 def _check_cast(arrays: Sequence[Array], dtype: Any, out: Any, casting: Any) -> None:
-    """Raise where NumPy would not cast the operands to the dtype of the result, or the result to that of `out`."""
+    """Raise if NumPy would not cast the operands to the dtype of the result, or the result to that of `out`."""
     outs = [] if out is None else [dtype_of(out)]
     common = np.result_type(*[dtype_of(a) for a in arrays], *outs) if dtype is None else np.dtype(dtype)
     for source, target in [*[(dtype_of(a), common) for a in arrays], *[(common, other) for other in outs]]:
@@ -135,7 +135,7 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(arrays):
-        raise ValueError(f"einsum: the subscripts name {len(terms)} operands, but {len(arrays)} were given")
+        raise ValueError(f"einsum: the subscripts name {len(terms)} operands, but got {len(arrays)}")
     spare = [c for c in _LETTERS if c not in text]
     widths = [rank_of(a) - len(t.replace("...", "")) for a, t in zip(arrays, terms, strict=True) if "..." in t]
     dots = "".join(spare[: max(widths, default=0)])
@@ -158,7 +158,7 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
 
 
 def _check_diagonals(term: str, shape: tuple[int, ...]) -> None:
-    """Refuse axes of one operand that have one label and two lengths; NumPy reads past the array for 0 and 1."""
+    """Raise for axes of one operand with one label and two lengths; NumPy reads past the array for 0 and 1."""
     if len(set(term)) == len(term):
         return
     for label, length in zip(term, shape, strict=True):
@@ -200,12 +200,12 @@ def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: A
     if isinstance(optimize, (list, tuple)):
         optimize = optimize[0]  # ("greedy", memory limit): contractions of pairs need no more memory than NumPy's
     strategy = optimize if isinstance(optimize, str) else "auto"
-    return _found_path(f"{','.join(terms)}->{output}", shapes, strategy)
+    return _cached_path(f"{','.join(terms)}->{output}", shapes, strategy)
 
 
 @functools.lru_cache(maxsize=512)
-def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], strategy: str) -> list[tuple[int, int]]:
-    import opt_einsum  # imported on first use: `import func` does without it
+def _cached_path(text: str, shapes: tuple[tuple[int, ...], ...], strategy: str) -> list[tuple[int, int]]:
+    import opt_einsum  # first use: `import func` does without it
 
     path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=strategy)
     return _in_pairs(path, len(shapes))

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.strides import memory_order_of
 from func.backends.quiet import quietly
-from func.backends.support.strides import found_order
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import setitem, view_imag, view_real, with_out, write_into
-from func.numpy.memory import copied, is_plain, like_copy, with_order_of
+from func.numpy.memory import copied, in_order_of, is_plain, with_order_of
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
 
@@ -34,8 +34,8 @@ def imag(val: Array) -> Array:
 def angle(z: Array, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians or degrees, as numpy.angle."""
     z = operand(z)
-    complex_given = dtype_of(z).kind == "c"
-    phase = ops.arctan2(ops.imag(z) if complex_given else 0, ops.real(z) if complex_given else z)
+    is_complex = dtype_of(z).kind == "c"
+    phase = ops.arctan2(ops.imag(z) if is_complex else 0, ops.real(z) if is_complex else z)
     return ops.multiply(phase, 180 / np.pi) if deg else phase
 
 
@@ -130,7 +130,7 @@ def _between(a: Array, low: Array, high: Array) -> Array:
 
 
 def _rounded(a: Array, decimals: int, out: Any = None) -> Array:
-    """NumPy's rounding: scale by a power of ten, round half to even, scale back; `out` holds what lies between."""
+    """NumPy's rounding: scale by a power of ten, round half to even, scale back; `out` stores intermediate values."""
     dtype = dtype_of(a)
     if dtype.kind == "c":
         return ops.make_complex(_rounded(ops.real(a), decimals), _rounded(ops.imag(a), decimals))
@@ -160,7 +160,7 @@ def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     result = _rounded(a, decimals, out)
     is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
     if is_scaled and not is_plain(a):
-        result = with_order_of(result, lambda a: found_order(lambda ones: np.round(ones, 1), a), [a])
+        result = with_order_of(result, lambda a: memory_order_of(lambda ones: np.round(ones, 1), a), [a])
     return with_out(result, out)
 
 
@@ -241,7 +241,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
         result = _numbers(x, nan, posinf, neginf)
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else copied(x)
-    return scalar_of(like_copy(result, x) if copy else write_into(target, result))
+    return scalar_of(in_order_of(result, x) if copy else write_into(target, result))
 
 
 def _size(x: Array) -> Array:
@@ -298,7 +298,7 @@ def array_equiv(a1: Array, a2: Array) -> bool:
 
 
 def _set_real(self: Tracer, value: Any) -> None:
-    setitem(real(self), Ellipsis, arrayed(operand(value)))  # of a number NumPy makes an array, too
+    setitem(real(self), Ellipsis, arrayed(operand(value)))  # NumPy makes an array of a number, too
 
 
 def _set_imag(self: Tracer, value: Any) -> None:

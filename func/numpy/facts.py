@@ -1,8 +1,8 @@
-"""Facts about traced values that no rule can know: which root one is, which elements were chosen.
+"""Facts about traced values that no rule can know: whether one is a root, and the selected elements.
 
-A root has no derivative at zero, and follows a convention; its square has derivatives of every order. The composite is
-found where it is written, `norm(x) ** 2`, since no derivative of the root alone tells what the square's is. A fact is
-forgotten with the first write.
+A root has no derivative at zero, and follows a convention; its square has derivatives of every order. So the power
+`norm(x) ** 2` looks for the root: no derivative of the root alone determines that of the square. The first write
+deletes a fact.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Power: TypeAlias = Callable[[Any, Any], Any]
 
 
 class Known:
-    """What the process knows about facts."""
+    """The process-wide state of facts."""
 
     ever = False
-    """Whether some value ever had one: a slot that is not set is found at the cost of an operation."""
+    """Whether any value ever had a fact: looking for an unset slot costs as much as an operation."""
 
 
 def remembering(x: Array, fact: Any) -> Array:
@@ -35,7 +35,7 @@ def remembering(x: Array, fact: Any) -> Array:
 
 
 def fact_of(x: Array) -> Any:
-    """The fact about a value that was not written to since; None where there is none."""
+    """The fact about an unwritten value; None if there is none."""
     known = getattr(x, "_fact", None) if type(x) is Tracer else None
     if known is None:
         return None
@@ -44,12 +44,12 @@ def fact_of(x: Array) -> Any:
 
 
 def root(x: Array) -> Array:
-    """The square root of a sum of squares, whose derivative is zero where all of them are."""
+    """The square root of a sum of squares; its derivative is zero where all of them are."""
     return remembering(scalar_of(ops.root(x)), power_by(lambda: x))
 
 
 def power_by(square: Callable[[], Array]) -> Power:
-    """Even powers of a root, with the derivatives of its square; None where that has another dtype."""
+    """Even powers of a root, with the derivatives of its square; None if that has another dtype."""
 
     def power(root: Array, n: Any) -> Array | None:
         squared = square()
@@ -61,13 +61,13 @@ def power_by(square: Callable[[], Array]) -> Power:
     return power
 
 
-def box_of(x: Array) -> Array:
-    """A traced value in a box of its own, which users cannot write to."""
+def unaliased(x: Array) -> Array:
+    """The traced value in a new tracer, which users cannot write to."""
     return Tracer(x._interpreter, x._value, x._attached) if type(x) is Tracer else x
 
 
 def power_of_root(x: Array, n: Any) -> Array | None:
-    """x to an even power where x is known as a root."""
+    """x to an even power if x is a known root."""
     if not Known.ever or type(n) not in (int, float):
         return None
     power = fact_of(x)

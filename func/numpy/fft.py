@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.argument_checks import as_shape, normalize_axis, rank_of
 from func.numpy.inplace import with_out
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import F, implements, member
 from func.numpy.shaping import roll
 from func.numpy.ufuncs import conjugated
@@ -67,7 +67,7 @@ def resized(x: Array, axis: int, length: int) -> Array:
     if length < shape[axis]:
         return slicing.getitem(x, index=index)
     longer = slicing.embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
-    return like_copy(longer, x)
+    return in_order_of(longer, x)
 
 
 def _array(a: Any) -> Array:
@@ -84,7 +84,7 @@ def _transform(original: F, inverse: bool, doc: str) -> F:
         place = normalize_axis(axis, rank_of(a))
         length = _length(n, shape_of(a)[place])
         result = ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
-        return _delivered(like_copy(result, a), out, (axis,))
+        return _delivered(in_order_of(result, a), out, (axis,))
 
     return transform
 
@@ -106,7 +106,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
     result = ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm))
-    return _delivered(like_copy(result, a), out, (place,))
+    return _delivered(in_order_of(result, a), out, (place,))
 
 
 @implements(np.fft.irfft)
@@ -117,11 +117,11 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
     result = ops.irfft(halved, axis=place, length=length, norm=_norm(norm))
-    return _delivered(like_copy(result, a), out, (place,))
+    return _delivered(in_order_of(result, a), out, (place,))
 
 
 def _conjugate(a: Any) -> Array:
-    """The conjugate as a new array, that of real numbers, too: how it lies decides how the transform does."""
+    """The conjugate as a new array, even of real numbers: its layout determines that of the transform."""
     a = _array(a)
     return conjugated(a) if dtype_of(a).kind == "c" else positive(a)
 
@@ -160,7 +160,7 @@ def _lengths_and_axes(
 
 
 def _over_axes(original: F, transform: Callable[..., Array], doc: str) -> F:
-    """The transform of one axis after the other; as in NumPy, each of them is written to `out`."""
+    """The transform of one axis after the other; as in NumPy, each writes to `out`."""
 
     @member(original, doc)
     def over_axes(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:

@@ -14,14 +14,14 @@ from func.interpreters.host.public_functions import put_methods_at_boundary
 from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import count
 from func.numpy.creation import copy
-from func.numpy.indexing import fit_value, is_integer, one_number, write
+from func.numpy.indexing import element_value, fit_value, is_integer, write
 from func.numpy.memory import is_scalar
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
 
 
 class Flat:
-    """The value of `x.flat`: an iterator over the elements; reading gives copies, writing changes x."""
+    """The value of `x.flat`: an iterator over the elements; reads return copies, writes change x."""
 
     __slots__ = ("base", "index")
 
@@ -54,19 +54,19 @@ class Flat:
         return self
 
     def __getitem__(self, index: Any) -> Any:
-        elements = ravel(self.base)[_one_index(index)]
+        elements = ravel(self.base)[_single_index(index)]
         return copy(elements) if shape_of(elements) else elements
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is tuple and not index:
-            raise IndexError("x.flat[()] cannot be written; write x.flat = value")
+            raise IndexError("x.flat[()] is read-only; write x.flat = value")
         flat: Any = copy(ravel(self.base))
-        index = _one_index(index)
+        index = _single_index(index)
         is_element = is_integer(index)
         if is_element:
-            flat[index]  # a place that does not exist is told first
+            flat[index]  # like NumPy, report a missing place first
             try:
-                value = fit_value(one_number(value, flat.dtype), (), flat)
+                value = fit_value(element_value(value, flat.dtype), (), flat)
             except UnsupportedFunctionError:
                 raise
             except (TypeError, ValueError, OverflowError) as error:
@@ -77,10 +77,10 @@ class Flat:
         if not is_element and count(shape_of(value)) == 0:
             return
         region = flat[index]
-        boxed: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
-        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region))
+        writable: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
+        writable[index] = _cycled(value, count(shape_of(region)), shape_of(region))
         base: Any = self.base
-        base[...] = reshape(boxed, base.shape)
+        base[...] = reshape(writable, base.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(ravel(self.base), dtype)
@@ -90,8 +90,8 @@ class Flat:
         return copy(ravel(self.base))
 
 
-def _one_index(index: Any) -> Any:
-    """The one entry of an index of `x.flat`: an integer, a slice, an ellipsis, integers or a mask of its length."""
+def _single_index(index: Any) -> Any:
+    """A single index of `x.flat`: an integer, a slice, an ellipsis, integers or a mask of its length."""
     if isinstance(index, tuple):
         if len(index) > 1:
             raise IndexError(
@@ -138,16 +138,16 @@ class At:
 
 def _update(ufunc: Any, doc: str) -> Callable[..., Array]:
     def update(self: AtIndex, values: Any, **options: Any) -> Array:
-        _refuse_modes(options)
+        _check_mode_options(options)
         values = operand(values)
         traced = type(self.base) is Tracer or type(values) is Tracer or holds_tracer(_as_tuple(self.index))
         if not traced:
             out = np.array(self.base)
             ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
             return out
-        box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
-        ufunc_at(ufunc, box, self.index, fit_value(values, shape_of(values), box))
-        return box
+        updated = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
+        ufunc_at(ufunc, updated, self.index, fit_value(values, shape_of(values), updated))
+        return updated
 
     update.__doc__ = doc
     return update
@@ -168,17 +168,17 @@ class AtIndex:
 
     def set(self, values: Any, **options: Any) -> Array:
         """x with values at the index."""
-        _refuse_modes(options)
+        _check_mode_options(options)
         return write(self.base, self.index, operand(values))
 
     def get(self, **options: Any) -> Array:
         """x[index]."""
-        _refuse_modes(options)
+        _check_mode_options(options)
         return copy(self.base)[self.index]
 
     def apply(self, function: Callable[[Array], Array], **options: Any) -> Array:
         """x with function(x[index]) at the index."""
-        _refuse_modes(options)
+        _check_mode_options(options)
         return write(self.base, self.index, function(self.get()))
 
     add = _update(np.add, "x with values added at the index.")
@@ -204,7 +204,7 @@ _DEFAULTS = {
 }
 
 
-def _refuse_modes(options: dict[str, Any]) -> None:
+def _check_mode_options(options: dict[str, Any]) -> None:
     for name, value in options.items():
         if name not in _DEFAULTS:
             raise TypeError(f"x.at[...] got an unexpected keyword argument {name!r}")

@@ -40,7 +40,7 @@ def _floating(x: Any) -> Array:
 
 
 def _kind(x: Array) -> Any:
-    """What np.result_type takes for an operand: a dtype, or a number of Python, which adapts."""
+    """The argument of np.result_type for an operand: a dtype, or an adapting Python number."""
     return weak_kind(x)(1) if weak_kind(x) else dtype_of(x)
 
 

@@ -32,7 +32,7 @@ def _all_known(values: Sequence[Any]) -> bool:
 
 
 def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
-    """The first and the last edge: `range` or that of the sample, widened where it is empty."""
+    """The first and the last edge: `range` or that of the sample, widened if it is empty."""
     if range is not None:
         first, last = range
         known = [known_value(edge) for edge in (first, last)]
@@ -57,7 +57,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
 
 
 def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | None]:
-    """The edges of the bins, and the number of bins where they are equally wide."""
+    """The edges of the bins, and the number of bins if they are equally wide."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
@@ -109,7 +109,7 @@ def _sample(a: Any, weights: Any) -> tuple[Array, Array | None]:
 
 
 def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
-    """Arrays split into the blocks by which NumPy sums them."""
+    """Arrays split into the blocks of NumPy's sums."""
     n = shape_of(arrays[0])[0]
     starts = range(0, n, _BLOCK) if n > _BLOCK else [0]
     return [[None if x is None else cut(x, 0, start, min(start + _BLOCK, n)) for x in arrays] for start in starts]
@@ -225,7 +225,7 @@ def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, list[Array]]:
-    """The count or weight of each box, and the edges of each dimension, as numpy.histogramdd."""
+    """The count or weight of each bin, and the edges of each dimension, as numpy.histogramdd."""
     columns = _columns(sample)
     edges = _grid_edges(columns, bins, range)
     sizes = [shape_of(edge)[0] - 1 for edge in edges]

@@ -64,8 +64,8 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                 continue
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
-            plain_number = shape_of(array) == () and type(array) is not Tracer
-            entry = int(array) if plain_number else array  # pyright: ignore[reportArgumentType]
+            is_number = shape_of(array) == () and type(array) is not Tracer
+            entry = int(array) if is_number else array  # pyright: ignore[reportArgumentType]
         expanded.append(entry)
     used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
     if sum([e is Ellipsis for e in expanded]) > 1:
@@ -127,7 +127,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                 raise IndexError(f"index {number} is out of bounds for axis {axis} with size {shape[axis]}")
             number += shape[axis] if number < 0 else 0
             if any([_is_array_index(e) or isinstance(e, _Mask) for e in expanded]):
-                basic.append((0, shape[axis], 1))  # beside arrays an integer is an array index itself
+                basic.append((0, shape[axis], 1))  # next to arrays an integer is an array index
                 arrays.append(np.asarray(number))
                 places.append(result_axis)
                 result_axis += 1
@@ -159,13 +159,13 @@ def _together(expanded: Sequence[Any]) -> bool:
 
 
 def values_for_shape(x: Array, what: str, instead: str) -> Any:
-    """The values that determine a shape; raises StagingError with `instead` where they are not known."""
+    """The values that determine a shape; raises StagingError with `instead` if they are unknown."""
     try:
         return concrete(x)
     except StagingError:
         raise StagingError(
             f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n"
-            f"{WIRING.staged_hint(instead)}"
+            f"{WIRING.traced_hint(instead)}"
         ) from None
 
 
@@ -255,9 +255,9 @@ def _keeps_axes(basic: tuple[Any, ...]) -> bool:
 
 
 def _element(x: Array, out: Array, basic: tuple[Any, ...], index: Any) -> tuple[Array, tuple[Any, ...] | None]:
-    """What `read` gives of one element: a view with an ellipsis or new axes, else a scalar, as in NumPy.
+    """The result of `read` for one element: a view with an ellipsis or new axes, else a scalar, as in NumPy.
 
-    An array of its own for a scalar x, which has no memory.
+    A new array for a scalar x, which has no memory.
     """
     has_ellipsis = index is Ellipsis or (type(index) is tuple and any([entry is Ellipsis for entry in index]))
     if has_ellipsis and None not in basic:
@@ -312,7 +312,7 @@ def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
 
 
 def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Sequence[Array]:
-    """The indices, after the bounds of traced ones were checked where their values are known."""
+    """The indices, after bound checks of known values."""
     for k, index in enumerate(indices):
         bottom = known_value(index)
         if type(index) is Tracer and bottom is not None:
@@ -330,10 +330,10 @@ def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
 
 
 def assigned(x: Tracer, index: Any, value: Any) -> Any:
-    """The value of `x[index] = value`, after the refusals of NumPy that depend on how values are nested.
+    """The value of `x[index] = value`, after NumPy's checks of its nesting.
 
-    A list is taken apart no deeper than the part of x has axes, even where its lengths are one, an element takes no
-    array with axes, and a mask of all of x a list of numbers at most.
+    A list may nest no deeper than the axes of the part of x, even with lengths of one. An element takes no array with
+    axes, and a mask of all of x at most a list of numbers.
     """
     is_sequence = type(value) in _SEQUENCES
     if not is_sequence and (type(index) is slice or not shape_of(value)):
@@ -356,8 +356,8 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
                 )
             return _in_integers(value, x.dtype) if is_sequence else value
     if len(entries) == rank == -axes:
-        normalize(index, x.shape)  # a place that does not exist is told first
-        return one_number(value, x.dtype)
+        normalize(index, x.shape)  # like NumPy, report a missing place first
+        return element_value(value, x.dtype)
     if is_sequence and (depth := len(shape_of(operand(value)))) > rank + axes:
         normalize(index, x.shape)
         raise ValueError(
@@ -372,7 +372,7 @@ def _is_basic(entry: Any) -> bool:
 
 
 def _in_integers(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A number or list that is written into integers: NumPy raises OverflowError where it does not fit."""
+    """A number or list to write into integers: NumPy raises OverflowError if it does not fit."""
     if type(value) is Tracer or dtype.kind not in "iu" or dtype_of(operand(value)).kind == "c":
         return value
     if holds_tracer(value):
@@ -384,8 +384,8 @@ def _in_integers(value: Any, dtype: np.dtype[Any]) -> Any:
     return written
 
 
-def one_number(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A value that is written into an element: no sequence, and no array with axes from NumPy 2.4 on."""
+def element_value(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value to write into an element: no sequence, and no array with axes from NumPy 2.4 on."""
     is_sequence = type(value) in _SEQUENCES
     if is_sequence and dtype.kind == "b":
         return bool(value)
@@ -394,16 +394,16 @@ def one_number(value: Any, dtype: np.dtype[Any]) -> Any:
     try:
         np.zeros(1, dtype)[0] = [0] if is_sequence else np.zeros(shape_of(value), dtype_of(value))
     except (TypeError, ValueError) as error:
-        given = f"a {type(value).__name__}" if is_sequence else f"an array of shape {shape_of(value)}"
+        got = f"a {type(value).__name__}" if is_sequence else f"an array of shape {shape_of(value)}"
         raise type(error)(
-            f"setting an array element with a sequence: one number of dtype {dtype} is written, got {given}; take the "
+            f"setting an array element with a sequence: one number of dtype {dtype} is written, got {got}; take the "
             "number out of it, value[0], or write to a slice, x[i : i + 1] = value"
         ) from None
     return value
 
 
 def is_integer(entry: Any) -> bool:
-    """Whether an entry of an index is one integer, traced ones included."""
+    """Whether an entry of an index is one integer, traced or not."""
     if isinstance(entry, (int, np.integer)):
         return type(entry) is not bool
     return isinstance(entry, (Tracer, np.ndarray)) and entry.shape == () and entry.dtype.kind in "iu"
@@ -421,7 +421,7 @@ def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array
 
 
 def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Callable[[Array], Array]:
-    """A function that writes a value at an index of an array like x; index and value are checked here."""
+    """A function that writes a value at an index of an array like x; checks index and value."""
     masked = None if accumulate else _masked(x, index, value)
     if masked is not None:
         mask, fitted = masked
@@ -431,7 +431,7 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
         value = operand(value)
         entries = index if type(index) is tuple else (index,)
         if not shape_of(value) and all([_is_array_index(entry) for entry in entries]):
-            value = fit_value(value, (), x)  # a number that does not fit is told before a place that does not exist
+            value = fit_value(value, (), x)  # like NumPy, report a number that does not fit before a missing place
         plan = normalize(index, shape_of(x))
         if plan.axes:
             return _plan_scatter(x, plan, value, scatter_add if accumulate else scatter)
@@ -505,7 +505,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
             raise ValueError(f"could not broadcast input array from shape {shape} into shape {region}")
     if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
         if dtype_of(value).kind == "c" and dtype.kind not in "cb":
-            problem = f"a complex value cannot be written into an array of dtype {dtype}; take its real part"
+            problem = f"cannot write a complex value into an array of dtype {dtype}; take its real part"
             raise TypeError(problem) if type(value) is complex else UnsupportedFunctionError(f"{problem}{at_line()}")
         if type(value) is Tracer:
             value = shapes.convert(value, dtype=dtype)

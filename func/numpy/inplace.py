@@ -1,8 +1,8 @@
 """In-place writes and views of traced arrays.
 
-A Tracer is a box that a write rebinds to a new value. A basic slice, reshape or transpose of a box keeps a reference
-to its base, as a NumPy view does. Writing one of them writes the box at the root and then updates all views of it. A
-reshape is a view where NumPy's is, which `memory.py` knows.
+A write rebinds a tracer to a new value. A basic slice, reshape or transpose refers to its base, like a NumPy view. A
+write to any of them writes the root and then updates all views of it. `memory.py` decides whether a reshape is a view,
+as NumPy does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from func.backends.support.strides import axes_by_stride, dense_strides, same_layout, without_copy
+from func.backends.array_helpers.strides import axes_by_stride, dense_strides, same_layout, without_copy
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
@@ -39,9 +39,9 @@ from func.numpy.memory import Put, View
 from func.numpy.sharing import after_write, before_write
 
 WRITE_HINT = (
-    "A plain array cannot hold a traced value. Make it with np.zeros_like(x, shape=...) of a traced x, or run the code "
-    "inside `with func.intercept():`, which lets np.zeros and similar functions make arrays that can, or collect the "
-    "values in a list and np.stack it."
+    "A plain array cannot store a traced value. Make it with np.zeros_like(x, shape=...) of a traced x, or run the "
+    "code inside `with func.intercept():`, which lets np.zeros and similar functions make arrays that can, or "
+    "collect the values in a list and np.stack it."
 )
 
 
@@ -51,15 +51,15 @@ def link_view(
     read: Callable[..., Array],
     params: dict[str, Any],
     put: Put | None,
-    lies: Callable[..., Any] | None,
+    make_view: Callable[..., Any] | None,
     undecided: bool = False,
 ) -> Array:
-    """Record that `out` is a view of `base`; `lies` makes the same view of an array."""
-    return _linked(out, base, View(base, read, params, put, lies or _whole, undecided))
+    """Record that `out` is a view of `base`; `make_view` makes the same view of an array."""
+    return _linked(out, base, View(base, read, params, put, make_view or _whole, undecided))
 
 
 def link_alias(out: Array, base: Any, detached: Callable[[Array], Array], has_own_version: bool) -> Array:
-    """Record that `out` is `base` without its history: writes to either change the numbers of both."""
+    """Record that `out` is `base` without its history: a write to either changes the numbers of both."""
     view = View(base, detached, {}, lambda base, value: detached(value), _whole, False, True, has_own_version)
     return _linked(out, base, view)
 
@@ -82,40 +82,40 @@ def _linked(out: Array, base: Any, view: View) -> Array:
     return out
 
 
-def base_of(box: Tracer) -> Tracer | None:
-    """The box that owns the memory of a view, or None: NumPy's `x.base`."""
-    owner = memory.memory_owner(box)
-    return None if owner is box else owner
+def base_of(tracer: Tracer) -> Tracer | None:
+    """The traced array that owns the memory of a view, or None: NumPy's `x.base`."""
+    owner = memory.memory_owner(tracer)
+    return None if owner is tracer else owner
 
 
-def rebind(box: Tracer, new: Array) -> None:
-    """Rebind a box to a new value of its shape and dtype, and update all that shares its memory."""
+def rebind(tracer: Tracer, new: Array) -> None:
+    """Rebind a traced array to a new value of its shape and dtype, and update all that shares its memory."""
     new = snapshot(new)
-    rewrite(box, lambda present: new)
+    rewrite(tracer, lambda present: new)
 
 
-def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
-    """Rebind a box to `change(present value)`, and update all that shares its memory.
+def rewrite(tracer: Tracer, change: Callable[[Array], Array]) -> None:
+    """Rebind a traced array to `change(present value)`, and update all that shares its memory.
 
-    The bases of the box are written as well, up to the root; beyond a detached view only numbers are written. The views
-    are emptied while the root is written: memory that only they and the root hold can then be reused.
+    This also writes its bases, up to the root; beyond a detached view only numbers. The views are empty during the
+    write to the root, so that it can reuse memory that nothing else refers to.
     """
-    chain = _writable_views(box)
-    boxes = [box, *[view.base for view in chain]]
+    chain = _writable_views(tracer)
+    tracers = [tracer, *[view.base for view in chain]]
     shared = _shared(chain)
-    for written in boxes[: shared + 1]:
-        writes.refuse_leaf(written)
-    top, root = boxes[shared], boxes[-1]
+    for written in tracers[: shared + 1]:
+        writes.check_leaf_write(written)
+    top, root = tracers[shared], tracers[-1]
     update = _Update(root, top)
     owner = root._interpreter
     partners = before_write(root) if owner.called is not None or owner.inner_calls else None
     try:
         if chain:
-            value = change(memory.fresh(box))
-            # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
-            is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
-            if not is_read and memory.is_plain(value) and memory.is_plain(box._value):
-                update.values[id(box)] = value
+            value = change(memory.fresh(tracer))
+            # Read the view of a tensor from its base again: gradients with respect to the base flow through it.
+            is_read = tracer is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
+            if not is_read and memory.is_plain(value) and memory.is_plain(tracer._value):
+                update.values[id(tracer)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
                 value = view.put(memory.fresh(view.base), value)  # type: ignore[misc]
@@ -129,29 +129,29 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         with nullcontext() if root is top else nothing_recorded():
             value = _in_place(root, change, update.spare)
         update.write_root(value)
-        _count_write(box)
+        _count_write(tracer)
     finally:
-        keep(update.spare)  # once more: an interrupt may have come before the first time
+        keep(update.spare)  # once more: an interrupt may have preceded the first time
         update.renew_views()
     if partners is not None or owner.shared is not None or getattr(root, "_views", None):
-        after_write(owner, box, root, partners or ())
+        after_write(owner, tracer, root, partners or ())
 
 
-def _writable_views(box: Tracer) -> list[View]:
-    chain = memory.views_above(box)
+def _writable_views(tracer: Tracer) -> list[View]:
+    chain = memory.views_above(tracer)
     if any([view.put is None for view in chain]):
         raise ValueError("assignment destination is read-only")
     return chain
 
 
 def _shared(chain: list[View]) -> int:
-    """How many views of a chain, from its beginning, share the history of the written box."""
+    """The number of views of a chain, from its start, that share the history of the written array."""
     return next((i for i, view in enumerate(chain) if view.detached), len(chain))
 
 
 def _in_place(root: Tracer, change: Callable[[Array], Array], spare: list[int]) -> Array:
-    """A new value of a root, written into the arrays that only it holds; they are noted in `spare`."""
-    if not (WATCHED.ever and (saving() or anomaly() is not None)):  # a write that is refused writes nothing
+    """A new value of a root, written into the arrays that only it refers to; notes them in `spare`."""
+    if not (WATCHED.ever and (saving() or anomaly() is not None)):  # a write that raises writes nothing
         spare.extend(spare_buffers(root))
     try:
         reuse(spare)
@@ -161,14 +161,18 @@ def _in_place(root: Tracer, change: Callable[[Array], Array], spare: list[int]) 
 
 
 def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
-    """The views of a box that are still alive."""
-    boxes = [ref() for ref in getattr(base, "_views", None) or ()]
-    return [(box, view) for box in boxes if box is not None and (view := memory.view_of(box)) and view.base is base]
+    """The live views of a traced array."""
+    tracers = [ref() for ref in getattr(base, "_views", None) or ()]
+    return [
+        (tracer, view)
+        for tracer in tracers
+        if tracer is not None and (view := memory.view_of(tracer)) and view.base is base
+    ]
 
 
-def _recorded(box: Tracer, value: Array) -> Array:
-    """A new value of a box with its old history at the levels that do not record the write."""
-    return value if MODE.get() is None else writes.with_history(writes.history_of(box), value, False)
+def _recorded(tracer: Tracer, value: Array) -> Array:
+    """A new value of a traced array with its old history at the levels that do not record the write."""
+    return value if MODE.get() is None else writes.with_history(writes.history_of(tracer), value, False)
 
 
 def _put(view: View, value: Array, base: Array) -> Array:
@@ -176,43 +180,43 @@ def _put(view: View, value: Array, base: Array) -> Array:
 
 
 class _Update:
-    """The update of all boxes that share memory: of the root by a write, then of its views.
+    """The update of all traced arrays that share memory: a write to the root, then to its views.
 
-    The boxes between `top` and the written one get the history of the write; if `top` is not the root, there is a
-    detached view between them, and all other boxes get numbers only.
+    Those between `top` and the written one get the history of the write. If `top` is not the root, a detached view lies
+    between, and all others get numbers only.
     """
 
     def __init__(self, root: Tracer, top: Tracer) -> None:
         self.root, self.top = root, top
         self.is_written = False
         self.values: dict[int, Array] = {}
-        """New values that need not be read from a base, by the id of their box."""
+        """New values to use instead of a read from the base, by the id of their tracer."""
         self.history: writes.History | None = None
         """The new history of `top`, where it is not the root."""
         self.views: list[tuple[Tracer, View, writes.History | None]] = []
         self.levels = {id(root): root._interpreter.level}
-        """The levels of the boxes before the write."""
+        """The levels of the traced arrays before the write."""
         self.unrecorded = {id(root)}
-        """The boxes that get numbers only."""
+        """The traced arrays that get numbers only."""
         self.spare: list[int] = []
-        """The arrays (by id) that only the root holds, into which the new value is written."""
+        """The arrays (by id) that only the root refers to; the new value reuses them."""
 
     def empty_views(self) -> None:
-        """Empty all views. The histories are remembered that the write may leave as they are."""
+        """Empty all views, and save the histories that the write may leave unchanged."""
         bases = [self.root]
         remembers = MODE.get() is not None or self.root is not self.top
         for base in bases:
-            for box, view in _living_views(base):
+            for tracer, view in _living_views(base):
                 remembers = remembers or view.detached
-                has_history = remembers or type(box._interpreter) is interpreter.Imperative
-                self.views.append((box, view, writes.history_of(box) if has_history else None))
-                self.levels[id(box)] = box._interpreter.level
-                bases.append(box)
-        for box, _, _ in self.views:
-            box._value = box._attached = None
+                has_history = remembers or type(tracer._interpreter) is interpreter.Imperative
+                self.views.append((tracer, view, writes.history_of(tracer) if has_history else None))
+                self.levels[id(tracer)] = tracer._interpreter.level
+                bases.append(tracer)
+        for tracer, _, _ in self.views:
+            tracer._value = tracer._attached = None
 
     def write_root(self, value: Array) -> None:
-        """Give the root its new value."""
+        """Set the new value of the root."""
         value = memory.fitted(self.root, value)
         if self.root is self.top:
             self.unrecorded.clear()
@@ -222,19 +226,19 @@ class _Update:
         self.is_written = True
 
     def renew_views(self) -> None:
-        """Give the views their new values; after an error, their old ones."""
-        for box, view, history in self.views:
+        """Set the new values of the views; after an error, the old ones."""
+        for tracer, view, history in self.views:
             if history is not None:
-                box._interpreter, box._attached = history.owner, history.attached
-            writes.assign(box, self._renewed(box, view, history))
+                tracer._interpreter, tracer._attached = history.owner, history.attached
+            writes.assign(tracer, self._renewed(tracer, view, history))
 
-    def _renewed(self, box: Tracer, view: View, history: writes.History | None) -> Array:
-        if self.is_written and id(box) in self.values:
-            value, numbers_only = self.values[id(box)], False
-        elif self.is_written and box is self.top:
+    def _renewed(self, tracer: Tracer, view: View, history: writes.History | None) -> Array:
+        if self.is_written and id(tracer) in self.values:
+            value, numbers_only = self.values[id(tracer)], False
+        elif self.is_written and tracer is self.top:
             value, history, numbers_only = _numbers(view), self.history, True
         elif view.detached or (not self.is_written and history is not None) or id(view.base) in self.unrecorded:
-            self.unrecorded.add(id(box))
+            self.unrecorded.add(id(tracer))
             value, numbers_only = _numbers(view), True
         else:
             value = view.read(memory.fresh(view.base), **view.params)
@@ -248,23 +252,23 @@ def _numbers(view: View) -> Array:
         return view.read(memory.fresh(view.base), **view.params)
 
 
-def _count_write(box: Tracer) -> None:
+def _count_write(tracer: Tracer) -> None:
     """Count a write for all that share a version: a tensor, its views and its bases."""
-    owner = owner_of_version(box)
+    owner = owner_of_version(tracer)
     if owner._interpreter.level < 1 or type(owner._interpreter) is interpreter.Imperative:
         writes.count_write(interpreter.state_of(owner))
 
 
-def owner_of_version(box: Tracer) -> Tracer:
-    """The box whose state counts the writes to a box and to what shares its memory."""
-    while (view := memory.view_of(box)) is not None and not view.has_own_version:
-        box = view.base
-    return box
+def owner_of_version(tracer: Tracer) -> Tracer:
+    """The traced array whose state counts the writes to an array and to those that share its memory."""
+    while (view := memory.view_of(tracer)) is not None and not view.has_own_version:
+        tracer = view.base
+    return tracer
 
 
-def version_of(box: Tracer) -> int:
-    """The number of writes to a box and what shares its version."""
-    state = getattr(owner_of_version(box), "_state", None)
+def version_of(tracer: Tracer) -> int:
+    """The number of writes to a traced array and those that share its version."""
+    state = getattr(owner_of_version(tracer), "_state", None)
     return 0 if state is None else state.version
 
 
@@ -296,15 +300,15 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             if _is_item_of(value, x, index):
                 check_write(x)
                 return  # the last step of x[index] += v: writing the view has written x
-            _refuse_shuffle(sys._getframe(1))
+            _check_shuffle(sys._getframe(1))
         rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
     except Exception as error:
         hide_outside(error)
         raise
 
 
-def _refuse_shuffle(caller: FrameType) -> None:
-    """Raise where NumPy's `shuffle` exchanges rows: they are views here, and one of them would come out twice."""
+def _check_shuffle(caller: FrameType) -> None:
+    """Raise if NumPy's `shuffle` exchanges rows: they are views here, and one would appear twice."""
     code = caller.f_code
     is_statement = dis.opname[code.co_code[caller.f_lasti]] == "STORE_SUBSCR"
     if not is_statement and "shuffle" in code.co_names:
@@ -315,7 +319,7 @@ def _refuse_shuffle(caller: FrameType) -> None:
 
 
 def _apart(operand: Any) -> Any:
-    """A value or index in a box apart from the written one, whose views are empty during the write."""
+    """A value or index in a separate tracer: the views of the written one are empty during the write."""
     if type(operand) is Tracer:
         return memory.fresh(operand)
     if type(operand) is tuple:
@@ -331,15 +335,15 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     return not plan.axes and plan.basic == view.params["index"]
 
 
-def view_reshape(x: Array, shape: tuple[int, ...], lies: Callable[..., Any] = without_copy) -> Array:
+def view_reshape(x: Array, shape: tuple[int, ...], make_view: Callable[..., Any] = without_copy) -> Array:
     """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
     if type(x) is not Tracer or type(out) is not Tracer or memory.is_scalar(x):
         return out
-    shares = memory.is_view(x, lies, shape)
+    shares = memory.is_view(x, make_view, shape)
     if shares is False:
         return memory.in_order(memory.with_memory(out), "C")
-    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, lies, undecided=shares is None)
+    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, make_view, undecided=shares is None)
 
 
 def _put_reshaped(base: Array, value: Array) -> Array:
@@ -363,13 +367,13 @@ def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _read_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
-    """A broadcast array; the array behind it repeats its elements, as NumPy's does, which results lie in memory by."""
+    """A broadcast array; the array behind it repeats its elements, like NumPy's, so results have NumPy's layout."""
     out = broadcast(x, shape=shape)
-    box = memory.bottom_of(out) if type(out) is Tracer else None
-    if box is not None and type(box._value) is np.ndarray and box._value.flags.owndata:
+    tracer = memory.bottom_of(out) if type(out) is Tracer else None
+    if tracer is not None and type(tracer._value) is np.ndarray and tracer._value.flags.owndata:
         lengths = (*[1] * (len(shape) - len(shape_of(x))), *shape_of(x))
         repeated = [slice(None) if a == b else slice(1) for a, b in zip(lengths, shape, strict=True)]
-        box._value = np.broadcast_to(box._value[(..., *repeated)], box._value.shape)
+        tracer._value = np.broadcast_to(tracer._value[(..., *repeated)], tracer._value.shape)
     return out
 
 
@@ -396,15 +400,15 @@ def view_memory(x: Tracer, start: int, shape: tuple[int, ...], steps: tuple[int,
 
 
 def _strided_view(flat: Array, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
-    def lies(array: Any) -> Any:
+    def make_view(array: Any) -> Any:
         return as_strided(array[start:], shape, [step * array.itemsize for step in steps])
 
-    places = lies(np.arange(flat.size))
+    places = make_view(np.arange(flat.size))
 
     def read(flat: Array) -> Array:
         return gather(flat, places, axis=0)
 
-    return link_view(read(flat), flat, read, {}, lambda flat, value: scatter(flat, value, places, axis=0), lies)
+    return link_view(read(flat), flat, read, {}, lambda flat, value: scatter(flat, value, places, axis=0), make_view)
 
 
 def view_diagonal(x: Array, offset: int, first: int, second: int, writable: bool = False) -> Array:
@@ -466,7 +470,7 @@ def view_imag(x: Array) -> Array:
 def view_pairs(x: Tracer, dtype: np.dtype[Any]) -> Array:
     """Complex numbers as pairs of real ones along the last axis, or the other way round, as a view.
 
-    Raises NumPy's ValueError where the last axis is missing, odd or not contiguous in memory.
+    Raises NumPy's ValueError if the last axis is missing, of odd length or not contiguous in memory.
     """
     memory.layout_of(x).view(dtype)
     read = _read_complex if dtype.kind == "c" else _read_pairs
@@ -507,31 +511,31 @@ def write_into(target: Any, result: Array) -> Array:
             target[...] = result
             return target
         raise TracerConversionError(
-            f"a traced value is written into a plain array, by out= or an operator such as +={at_line()}\n{WRITE_HINT}"
+            f"a plain array cannot take a traced value, by out= or an operator such as +={at_line()}\n{WRITE_HINT}"
         )
     value = fit_value(result, target.shape, target)
     if target.shape:
         rebind(target, value)
     else:
-        rewrite(target, lambda present: update(present, value, index=()))  # an array remains one, whatever is written
+        rewrite(target, lambda present: update(present, value, index=()))  # an array stays an array
     return target
 
 
 def check_write(target: Any) -> None:
-    """Raise where a write to out=target will be refused."""
+    """Raise if a write to out=target will fail."""
     if type(target) is Tracer:
         chain = _writable_views(target)
-        for box in [target, *[view.base for view in chain[: _shared(chain)]]]:
-            writes.refuse_leaf(box)
+        for tracer in [target, *[view.base for view in chain[: _shared(chain)]]]:
+            writes.check_leaf_write(tracer)
 
 
 def with_out(result: Array, out: Any) -> Array:
-    """A function's result, written to `out` where one is given."""
+    """A function's result, written to `out` unless it is None."""
     return result if out is None else write_into(out, result)
 
 
 def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
-    """The in-place form of an operator, which rebinds the box; NumPy's scalars are not written in place."""
+    """The in-place form of an operator, which rebinds the tracer; as in NumPy, scalars change by name only."""
 
     plain_primitive = getattr(primitive, "primitive", None)
 

@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.indexing import cut
 from func.numpy.joining import joined
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import implements
 from func.numpy.reductions import is_given
 
@@ -38,9 +38,9 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
     ends = [[operand(end)] if is_given(end) else [] for end in (prepend, append)]
     before, after = [[end if rank_of(end) else shapes.broadcast(end, shape=edge) for end in part] for part in ends]
     a = joined([*before, a, *after], place) if before or after else a
-    minus = ops.not_equal if dtype_of(a).kind == "b" else ops.subtract
+    subtract = ops.not_equal if dtype_of(a).kind == "b" else ops.subtract
     for _ in range(n):
-        a = minus(cut(a, place, 1), cut(a, place, 0, -1))
+        a = subtract(cut(a, place, 1), cut(a, place, 0, -1))
     return a
 
 
@@ -126,15 +126,15 @@ def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Arra
 
     d1, d2 = cut(d, 0, 0, -1), cut(d, 0, 1)
     weights = (-(d2) / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2)))
-    inner = _weigh(f, axis, 0, [fitted(w) for w in weights], n - 2)
+    interior = _weigh(f, axis, 0, [fitted(w) for w in weights], n - 2)
     first, last = d[0], d[n - 2]
     if edge_order == 1:
-        return _slope(f, axis, 0, first), inner, _slope(f, axis, n - 2, last)
+        return _slope(f, axis, 0, first), interior, _slope(f, axis, n - 2, last)
     d1, d2 = d[0], d[1]
     start = (-(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2), -d1 / (d2 * (d1 + d2)))
     d1, d2 = d[n - 3], d[n - 2]
     end = (d2 / (d1 * (d1 + d2)), -(d2 + d1) / (d1 * d2), (2.0 * d2 + d1) / (d2 * (d1 + d2)))
-    return _weigh(f, axis, 0, start), inner, _weigh(f, axis, n - 3, end)
+    return _weigh(f, axis, 0, start), interior, _weigh(f, axis, n - 3, end)
 
 
 def _slope(f: Array, axis: int, start: int, distance: Array) -> Array:
@@ -144,11 +144,11 @@ def _slope(f: Array, axis: int, start: int, distance: Array) -> Array:
 def _even(f: Array, h: Array, axis: int, edge_order: int) -> tuple[Array, Array, Array]:
     """First, inner and last derivatives for one distance h."""
     n = shape_of(f)[axis]
-    inner = ops.divide(ops.subtract(cut(f, axis, 2), cut(f, axis, 0, -2)), ops.multiply(2.0, h))
+    interior = ops.divide(ops.subtract(cut(f, axis, 2), cut(f, axis, 0, -2)), ops.multiply(2.0, h))
     if edge_order == 1:
-        return _slope(f, axis, 0, h), inner, _slope(f, axis, n - 2, h)
+        return _slope(f, axis, 0, h), interior, _slope(f, axis, n - 2, h)
     first = _weigh(f, axis, 0, [ops.divide(w, h) for w in (-1.5, 2.0, -0.5)])
-    return first, inner, _weigh(f, axis, n - 3, [ops.divide(w, h) for w in (0.5, -2.0, 1.5)])
+    return first, interior, _weigh(f, axis, n - 3, [ops.divide(w, h) for w in (0.5, -2.0, 1.5)])
 
 
 @implements(np.gradient)
@@ -174,7 +174,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
                 "required."
             )
         parts = (_uneven if rank_of(spacing) else _even)(f, spacing, place, edge_order)
-        out.append(like_copy(slicing.concatenate(*[to_dtype(part, dtype) for part in parts], axis=place), f))
+        out.append(in_order_of(slicing.concatenate(*[to_dtype(part, dtype) for part in parts], axis=place), f))
     return out[0] if len(axes) == 1 else tuple(out)
 
 
@@ -263,4 +263,4 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     small = ops.less(ops.absolute(steps), ops.divide(period, 2) if discont is None else discont)
     change = shapes.where(small, shapes.full_like(change, 0, ()), change)
     rest = ops.add(cut(p, place, 1), cumulative.cumsum(change, axis=place, reverse=False))
-    return like_copy(joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place), p)
+    return in_order_of(joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place), p)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import is_device_array
-from func.backends.support.strides import stand_in
+from func.backends.array_helpers.strides import stand_in
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.shapes import broadcast
@@ -80,7 +80,7 @@ concat = concatenate
 
 
 def _plain_arrays(values: Sequence[Array]) -> list[Any]:
-    """The arrays behind values that levels of differentiation alone trace, if they have one dtype; nothing else."""
+    """The arrays behind values traced by differentiation alone, if they have one dtype; otherwise none."""
     arrays: list[Any] = []
     for value in values:
         while type(value) is Tracer and value._interpreter.differentiates:
@@ -292,9 +292,9 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
 
 
 def _known_places(obj: Any) -> Any:
-    """The places that np.insert and np.delete take, which decide a shape; traced ones are read, on the host."""
+    """The places for np.insert and np.delete, which determine a shape; reads traced ones, on the host."""
     if type(obj) is Tracer:
-        obj = values_for_shape(obj, "np.insert and np.delete", "Give places that are known.")
+        obj = values_for_shape(obj, "np.insert and np.delete", "Pass known places.")
     return to_host(obj) if is_device_array(obj) else obj
 
 
@@ -319,7 +319,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     if dtype_of(arr).kind in "iu" and type(values) in (int, float):
         values = np.asarray(values, dtype_of(arr))  # raises where it does not fit
     if weak_kind(values) is int and type(values) is Tracer and dtype_of(arr).kind in "iu":
-        values = to_dtype(values, dtype_of(arr))  # likewise
+        values = to_dtype(values, dtype_of(arr))  # the same here
     values = arrayed(operand(values))
     length = shape_of(arr)[axis]
     places = _insertion_places(_known_places(obj), length)
@@ -335,7 +335,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
         places[places < 0] += length
         places[np.argsort(places, kind="stable")] += np.arange(len(places))
     region = (*shape_of(arr)[:axis], len(places), *shape_of(arr)[axis + 1 :])
-    if len(places) == 0:  # NumPy's rules for values beside no places are asked for
+    if len(places) == 0:  # ask NumPy for its rules of values without places
         none = stand_in(shape_of(arr), (0,) * rank_of(arr), dtype_of(arr))
         none[(*[slice(None)] * axis, slice(0, 0) if is_single else places)] = (
             number if type(number) in PYTHON_SCALARS else np.empty(shape_of(values), bool)
@@ -351,7 +351,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _insertion_places(obj: Any, length: int) -> Any:
-    """The places of np.insert as an integer array that may be written."""
+    """The places of np.insert as a writable integer array."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length))
     places = np.array(obj)

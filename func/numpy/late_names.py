@@ -1,7 +1,7 @@
-"""Where func.numpy's functions are: each module is imported when one of its functions is first used.
+"""The modules of func.numpy's functions: each is imported at the first use of one of its functions.
 
-A program uses few of NumPy's functions, and `from func import grad` need not wait for the others. What NumPy calls by
-`__array_function__` is found here, too, before its module has registered it.
+A program uses few of NumPy's functions, so `from func import grad` need not import the others. `__array_function__`
+looks here, too, for functions of modules that are not imported yet.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ IN_MODULES: dict[str, str] = {
 }
 """The module and the name of each public function."""
 SUBMODULES = frozenset({*_MODULES, "fft", "linalg"})
-"""The modules that are imported where they are asked for as attributes of `func.numpy`."""
+"""The modules that are imported at their first use as attributes of `func.numpy`."""
 PACKAGES = {"numpy.linalg": "func.numpy.linalg", "numpy.fft": "func.numpy.fft"}
 """The modules with the traced versions of those of NumPy's packages."""
 
 
 def module_of(function: object) -> str | None:
-    """The module that has the traced version of a function of NumPy's, by its name; None where it is none of these."""
+    """The module with the traced version of a NumPy function, by its name; None if there is none."""
     package, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
     return PACKAGES.get(str(package)) or (IN_MODULES[name].partition(":")[0] if name in IN_MODULES else None)
 

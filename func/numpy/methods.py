@@ -17,12 +17,12 @@ from func.interpreters.core import Array, Tracer, innermost, known_value, operan
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import at_boundary, put_methods_at_boundary
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line, is_library_file
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import memory, protocol
-from func.numpy.argument_checks import count, refuse, to_host
-from func.numpy.indexing import one_number
+from func.numpy.argument_checks import check_unsupported, count, to_host
+from func.numpy.indexing import element_value
 from func.numpy.inplace import base_of, getitem, setitem, view_pairs
 from func.numpy.memory import is_scalar
 from func.numpy.operators import operator_table
@@ -111,14 +111,14 @@ def _format(self: Tracer, spec: str) -> str:
 def _fill(self: Tracer, value: Any) -> None:
     if is_scalar(self):
         return  # as in NumPy, where a scalar fills a copy of itself
-    setitem(self, Ellipsis, one_number(value, self.dtype))
+    setitem(self, Ellipsis, element_value(value, self.dtype))
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
     for kind in (dtype, type):
         if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
             raise TracerConversionError(
-                f"a traced value was to become a {kind.__name__}, which holds plain numbers{at_line()}\n"
+                f"a traced value was to become a {kind.__name__}, which stores plain numbers{at_line()}\n"
                 "Compute with plain arrays, which func traces: np.where for masks, factors for units, @ for matrices."
             )
     if builtins.isinstance(dtype, (int, tuple)):
@@ -130,7 +130,7 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
             f"x.view({target}) of a traced {self.dtype} array would read its bits as other numbers{at_line()}\n"
             f"x.astype({target}) converts the numbers; complex arrays and pairs of real numbers can view each other."
         )
-    refuse("ndarray.view", type=(type, None))
+    check_unsupported("ndarray.view", type=(type, None))
     return self if is_scalar(self) else getitem(self, Ellipsis)
 
 
@@ -139,7 +139,7 @@ def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
 
 
 class Flags:
-    """How NumPy's array lies in memory, to read: `x.flags.c_contiguous`, `x.flags["C_CONTIGUOUS"]`."""
+    """The read-only memory order of NumPy's array: `x.flags.c_contiguous`, `x.flags["C_CONTIGUOUS"]`."""
 
     __slots__ = ("_flags",)
 
@@ -176,7 +176,7 @@ def _flags(self: Tracer) -> Flags:
 
 
 _READ_FLAGS = tuple([f"{os.sep}{name}{os.sep}" for name in ("func", "interpreters", "numpy", "scipy")])
-"""Whose code may ask how a traced array lies in memory, beside the user's."""
+"""The modules, besides users' code, that may ask for the layout of a traced array."""
 
 
 def _device(self: Tracer) -> Any:
@@ -190,7 +190,7 @@ def _to_device(self: Tracer, device: Any, /, *, stream: Any = None) -> Array:
 
 
 def _public_attributes(self: Tracer) -> list[str]:
-    """What completion shows: the attributes that there are, without those that only say what to write instead."""
+    """The names for completion: attributes that exist, without those that only suggest another."""
     table = {name: value for kind in reversed(Tracer.__mro__) for name, value in vars(kind).items()}
     return [
         name
@@ -200,7 +200,7 @@ def _public_attributes(self: Tracer) -> list[str]:
 
 
 class LateAttribute:
-    """An attribute of traced arrays that is put on the class when it is first looked for, and its module imported."""
+    """An attribute of traced arrays: the first use imports its module and sets it on the class."""
 
     __slots__ = ("name", "own", "place")
 
@@ -208,7 +208,7 @@ class LateAttribute:
         self.name, self.place, self.own = name, place, own
 
     def _set(self) -> Any:
-        """The attribute, which the class has from now on. A module without `own` sets it itself as it is imported."""
+        """The attribute, from now on set on the class. A module without `own` sets it itself at import."""
         module = importlib.import_module(self.place)
         if self.own and vars(Tracer)[self.name] is self:
             extend({self.name: getattr(module, self.own)})
@@ -255,7 +255,7 @@ OF_TENSORS = (
 
 
 def _late_attributes() -> dict[str, LateAttribute]:
-    """Those whose modules are imported when they are used."""
+    """The attributes whose modules are imported at their first use."""
     table = {name: LateAttribute(name, "func.autograd") for name in OF_TENSORS}
     for module, names in _BY_NAME.items():
         for name, _, own in [entry.partition("=") for entry in names.split()]:
@@ -309,7 +309,7 @@ _WITHOUT_WRAPPER = frozenset({
     "__array_ufunc__", "__array_function__", "__array__", "__jax_array__", "__float__", "__pandas_priority__", "any",
     "all", "data", "dtype", "flags", "shape", *operator_table(),
 })  # fmt: skip
-"""Attributes that look at the frame of their caller, or are frequent in small programs: they hide frames themselves."""
+"""Attributes that inspect the frame of their caller, or are frequent in small programs: they hide frames themselves."""
 
 
 def extend(attributes: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.argument_checks import NO_VALUE, scalar_of, to_dtype
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 
@@ -24,10 +24,10 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     if not is_inexact(dtype_of(a)):
         return a, None
     mask = ops.isnan(a)
-    return like_copy(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
+    return in_order_of(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
 
 
-def _accumulated(original: F, plain: Callable[..., Array], fill: int, what: str) -> F:
+def _accumulated(original: F, reduction: Callable[..., Array], fill: int, what: str) -> F:
     @member(original, f"The {what} of the elements that are not NaN, as numpy.{original.__name__}.")
     def accumulated(
         a: Array,
@@ -38,15 +38,15 @@ def _accumulated(original: F, plain: Callable[..., Array], fill: int, what: str)
         initial: Any = NO_VALUE,
         where: Any = NO_VALUE,
     ) -> Array:
-        return plain(without_nan(a, fill)[0], axis, dtype, out, keepdims, initial, where)
+        return reduction(without_nan(a, fill)[0], axis, dtype, out, keepdims, initial, where)
 
     return accumulated
 
 
-def _running(original: F, plain: Callable[..., Array], fill: int, doc: str) -> F:
+def _running(original: F, reduction: Callable[..., Array], fill: int, doc: str) -> F:
     @member(original, doc)
     def running(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-        return plain(without_nan(a, fill)[0], axis, dtype, out)
+        return reduction(without_nan(a, fill)[0], axis, dtype, out)
 
     return running
 
@@ -97,7 +97,7 @@ def nanmean(
     number = _count_valid(mask, axes, where)
     statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
     total = statistics.total_into(out, filled, axes, dtype, where)
-    return finish(scalar_of(like_copy(_over_count(total, number), total)), shape, axes, keepdims, out)
+    return finish(scalar_of(in_order_of(_over_count(total, number), total)), shape, axes, keepdims, out)
 
 
 def _nan_variance(
@@ -106,10 +106,10 @@ def _nan_variance(
     shape = shape_of(filled)
     dtype = None if dtype is None else np.dtype(dtype)
     number = _count_valid(mask, axes, where)
-    kept_shape = shapes.ones_at(shape, axes)
+    ones_shape = shapes.ones_at(shape, axes)
     if not is_given(center):
         total = total_of(filled, axes, dtype, NO_VALUE, where)
-        center = shapes.reshape(_over_count(total, number), shape=kept_shape)
+        center = shapes.reshape(_over_count(total, number), shape=ones_shape)
     gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
     gap = shapes.where(mask, shapes.full_like(gap, 0, ()), gap)
     squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
@@ -119,10 +119,10 @@ def _nan_variance(
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
     safe = shapes.where(bad, shapes.full_like(freedom, 1, ()), freedom)
     result = shapes.where(bad, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
-    return like_copy(result, total)
+    return in_order_of(result, total)
 
 
-def _spread(original: F, plain: Callable[..., Array], is_root: bool, doc: str) -> F:
+def _spread(original: F, reduction: Callable[..., Array], is_root: bool, doc: str) -> F:
     @member(original, doc)
     def spread(
         a: Array,
@@ -138,7 +138,7 @@ def _spread(original: F, plain: Callable[..., Array], is_root: bool, doc: str) -
     ) -> Array:
         filled, mask = without_nan(a, 0)
         if mask is None:
-            return plain(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+            return reduction(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
         _check_inexact(dtype, out)
         axes = reduction_axes(axis, len(shape_of(filled)))
         squared = _nan_variance(filled, mask, axes, dtype, statistics.freedom(ddof, correction), where, mean, out)
@@ -198,7 +198,7 @@ nanmax = _extreme(np.nanmax, np.maximum, -np.inf, "The largest element that is n
 nanmin = _extreme(np.nanmin, np.minimum, np.inf, "The smallest element that is not NaN, as numpy.nanmin.")
 
 
-def _position(original: F, plain: Callable[..., Array], fill: float, doc: str) -> F:
+def _position(original: F, reduction: Callable[..., Array], fill: float, doc: str) -> F:
     @member(original, doc)
     def position(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
         filled, mask = without_nan(a, fill)
@@ -207,7 +207,7 @@ def _position(original: F, plain: Callable[..., Array], fill: float, doc: str) -
             known = known_value(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
             if known is not None and np.any(known):
                 raise ValueError("All-NaN slice encountered")
-        return plain(filled, axis, out, keepdims=keepdims)
+        return reduction(filled, axis, out, keepdims=keepdims)
 
     return position
 

@@ -1,7 +1,7 @@
 """Python's operators on traced arrays, each one primitive, and their in-place forms.
 
-`bind` runs a primitive at the highest level among its operands. The operators skip that search where it is decided
-already: both operands have one interpreter, or the second is plain. They then call the interpreter's apply1 or apply2.
+`bind` runs a primitive at the highest level among its operands. The operators skip that search if both operands have
+one interpreter, or the second is plain: they call the interpreter's apply1 or apply2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.host.public_functions import at_boundary
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.facts import power_of_root
@@ -70,7 +70,7 @@ def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
 
 
 _UNEQUAL = (type(None), str, bytes)
-"""What no number equals: NumPy says so of each element."""
+"""Values that equal no number: NumPy compares them with each element."""
 
 
 def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
@@ -110,7 +110,7 @@ def _reflected(primitive: Primitive, name: str) -> Callable[[Any, Any], Any]:
 
 
 def _right_operand(self: Tracer, other: Any, reflected: str) -> Any:
-    """The right operand as an array; NotImplemented where its own reflected operator computes the result."""
+    """The right operand as an array; NotImplemented if its own reflected operator computes the result."""
     kind = type(other)
     if other is None or isinstance(other, _NOT_ARRAYS) or is_scipy_sparse(kind):
         return NotImplemented
@@ -128,7 +128,7 @@ def _by_rules(ufunc: Any, self: Tracer, other: Any) -> Any:
 
 
 def _left_operand(self: Tracer, other: Any, name: str) -> Any:
-    """The left operand, whose own operator did not compute the result, as an array."""
+    """The left operand as an array, after its own operator returned NotImplemented."""
     if other is None or isinstance(other, _NOT_ARRAYS) or (name == "__mul__" and _is_repetition(self, other)):
         return NotImplemented
     return operand(other)
@@ -208,7 +208,7 @@ _square = inspect.unwrap(ufuncs.square)
 
 @functools.cache
 def _product() -> Callable[[Any, Any], Any]:
-    """The traced version of np.matmul, imported when it is first used."""
+    """The traced version of np.matmul, imported at its first use."""
     product: Callable[[Any, Any], Any] = inspect.unwrap(importlib.import_module("func.numpy.products").matmul)
     return product
 
@@ -283,7 +283,7 @@ def _whole(primitive: Primitive) -> Callable[[Any], int]:
 
 
 def operator_table() -> dict[str, Callable[..., Any]]:
-    """Every operator of a traced array; those that small programs spend their time in catch errors themselves."""
+    """Every operator of a traced array; the frequent ones of small programs catch errors themselves."""
     table: dict[str, Callable[..., Any]] = {}
     for name, primitive in _BINARY.items():
         binary = _binary(primitive, f"__r{name}__")
@@ -312,5 +312,5 @@ def operator_table() -> dict[str, Callable[..., Any]]:
         "__setitem__": setitem,
     }
     for name, method in table.items():
-        method.__qualname__ = name  # what Python calls it where arguments are missing
+        method.__qualname__ = name  # Python's name of it when arguments are missing
     return table

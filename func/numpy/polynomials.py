@@ -1,4 +1,4 @@
-"""Polynomials as arrays of coefficients, the highest power first; a poly1d is taken as its coefficients."""
+"""Polynomials as arrays of coefficients, the highest power first; a poly1d counts as its coefficients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry, values_for_shape
 from func.numpy.joining import joined
 from func.numpy.linalg.decompositions import real_eigvals
-from func.numpy.memory import copied, like_copy
+from func.numpy.memory import copied, in_order_of
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
@@ -45,7 +45,7 @@ _COMPANION = (
 
 
 def _zeros_at_end(p: Array, front: bool, function: str, instead: str) -> int:
-    """The number of coefficients at an end that are zero in all batch elements, which the result does not have."""
+    """The number of zero coefficients at an end, in all batch elements, which the result drops."""
     if shape_of(p)[0] == 0:
         return 0
     known = known_value(p)
@@ -68,7 +68,7 @@ def polyval(p: Any, x: Any) -> Array:
     value: Array = shapes.full_like(x, 0)
     for place in range(shape_of(p)[0]):
         value = ops.add(ops.multiply(value, x), entry(p, place))
-    return like_copy(value, x)
+    return in_order_of(value, x)
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:
@@ -91,7 +91,7 @@ def polysub(a1: Any, a2: Any) -> Array:
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Array:
-    """The product of two polynomials, as numpy.polymul; leading zeros of the factors are dropped."""
+    """The product of two polynomials, as numpy.polymul; drops leading zeros of the factors."""
     factors = []
     for p in (_coefficients(a1), _coefficients(a2)):
         if rank_of(p) > 1:
@@ -105,7 +105,7 @@ def polymul(a1: Any, a2: Any) -> Array:
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
-    """The quotient and the remainder, whose leading zeros are dropped, as numpy.polydiv."""
+    """The quotient, and the remainder without leading zeros, as numpy.polydiv."""
     u, v = ops.add(_coefficients(u), 0.0), ops.add(_coefficients(v), 0.0)
     dtype = np.result_type(dtype_of(u), dtype_of(v))
     m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
@@ -187,7 +187,7 @@ def poly(seq_of_zeros: Any) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a matrix, as numpy.poly."""
     zeros = _coefficients(seq_of_zeros)
     shape = shape_of(zeros)
-    # The eigenvalues of a real matrix come in pairs, under jit too, where they are not known.
+    # The eigenvalues of a real matrix come in pairs, under jit too, where they are unknown.
     is_real = len(shape) == 2 and dtype_of(zeros).kind != "c"
     if len(shape) == 2 and shape[0] == shape[1] and shape[0] != 0:
         zeros = linalg.eigvals(zeros)

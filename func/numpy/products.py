@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.strides import found_order
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
@@ -52,7 +52,7 @@ def _single(x: Array) -> Array:
 def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -> Array:
     """The product over "k" of the last axes of x and y, whose batch axes broadcast.
 
-    Batch axes of length one are dropped: a contraction allows an operand to lack a label.
+    Drops batch axes of length one: a contraction allows an operand to lack a label.
     """
     a, b = shape_of(x), shape_of(y)
     batches = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
@@ -72,7 +72,7 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
         result = reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
     if len(batch) < 2 or all(map(is_plain, operands)) or not hasattr(np, function):
         return in_order(result, "C")  # NumPy's loop over batch axes, if there are several, is in the order of memory
-    return with_order_of(result, functools.partial(found_order, getattr(np, function)), operands)
+    return with_order_of(result, functools.partial(memory_order_of, getattr(np, function)), operands)
 
 
 def _without_ones(x: Array, batch_shape: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
@@ -143,7 +143,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
 
 
 def _acceptable(result: Array, out: Any) -> Array:
-    """The result in `out`, which np.dot takes only if it is what np.dot would make; without axes also as a scalar."""
+    """The result in `out`, which np.dot takes only if it could have made it; without axes also as a scalar."""
     if out is None:
         return result
     same = dtype_of(out) == dtype_of(result) and shape_of(out) == shape_of(result)
@@ -155,8 +155,9 @@ def _acceptable(result: Array, out: Any) -> Array:
 
 
 def _scaled(x: Array, y: Array) -> tuple[Array, bool]:
-    """The product with a number, and whether NumPy leaves it to BLAS, in C order: else it is the ufunc, in the order of
-    its operands."""
+    """The product with a number, and whether BLAS computes it, in C order; else the ufunc does, in the order of its
+    operands.
+    """
     product = multiply(x, y)
     is_blas = dtype_of(product).char in "fdFD" and len(shape_of(product)) <= 2
     return in_order(product, "C") if is_blas and len(shape_of(product)) == 2 else product, is_blas
@@ -238,14 +239,14 @@ def kron(a: Array, b: Array) -> Array:
         return multiply(x, y)
     rank = max(rank_of(x), rank_of(y))
     outer_shape = (*[1] * (rank - rank_of(x)), *shape_of(x))
-    inner_shape = (*[1] * (rank - rank_of(y)), *shape_of(y))
+    padded_shape = (*[1] * (rank - rank_of(y)), *shape_of(y))
     wide = reshape(x, shape=tuple([k for n in outer_shape for k in (n, 1)]))
-    narrow = reshape(y, shape=tuple([k for n in inner_shape for k in (1, n)]))
-    shape = tuple([n * m for n, m in zip(outer_shape, inner_shape, strict=True)])
+    narrow = reshape(y, shape=tuple([k for n in padded_shape for k in (1, n)]))
+    shape = tuple([n * m for n, m in zip(outer_shape, padded_shape, strict=True)])
     product = reshape(multiply(wide, narrow), shape=shape)
     if is_abstract(product) or all([type(array) is not Tracer or is_plain(array) for array in (x, y)]):
         return product
-    return with_order_of(product, functools.partial(found_order, np.kron), (x, y))
+    return with_order_of(product, functools.partial(memory_order_of, np.kron), (x, y))
 
 
 @implements(np.cross)

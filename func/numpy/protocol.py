@@ -1,8 +1,8 @@
 """NumPy's dispatch protocols on traced arrays, and the tables of traced versions of NumPy's functions.
 
 No namespace is wrapped. `np.sin(x)` reaches `ufunc_protocol`, `np.mean(x)` reaches `function_protocol`; both look up
-the NumPy function and call its traced version. A ufunc of one traced array calls apply1 of its interpreter directly:
-`bind` would search the operands for the highest level, and with one operand it is known.
+the NumPy function and call its traced version. A ufunc of one traced array calls apply1 of its interpreter directly,
+without the search of `bind` for the highest level.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import order_letter
+from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise.pointwise import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind
@@ -59,7 +59,7 @@ def _registrar(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[
 
 
 def _numpys(function: Any) -> Any:
-    """NumPy's own function behind the substitute that a module is given which a transform imports."""
+    """NumPy's own function behind the substitute that a transform gives to modules."""
     return vars(np)[function.__name__] if isinstance(function, MethodType) else function
 
 
@@ -74,7 +74,7 @@ implements_ufunc = _registrar(UFUNCS)
 
 
 def member(original: F, doc: str) -> Callable[[Callable[..., Any]], F]:
-    """`@member(np.var, doc)` registers one function of a family whose bodies are one, under NumPy's name.
+    """`@member(np.var, doc)` registers one function of a family with a common body, under NumPy's name.
 
     Type checkers see NumPy's function, with its parameters.
     """
@@ -89,14 +89,15 @@ def member(original: F, doc: str) -> Callable[[Callable[..., Any]], F]:
 
 
 LATE: list[Callable[[], None]] = []
-"""What registers further ufuncs, once the modules that have them are imported."""
+"""Functions that register further ufuncs, after the import of the modules that have them."""
 
 
 def ufunc_function(ufunc: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`@ufunc_function(np.sign)` registers the traced version of a ufunc and makes it a public function.
 
-    A call with keywords (`out`, `where`, `dtype`) goes to NumPy's ufunc, which comes back here if an operand is traced;
-    the methods (`reduce`, `at`) are those of the ufunc. Where this version of NumPy lacks the ufunc it is None.
+    A call with keywords (`out`, `where`, `dtype`) goes to NumPy's ufunc, which calls the traced version if an operand
+    is traced. The methods (`reduce`, `at`) are those of the ufunc. The result is None if this version of NumPy lacks
+    the ufunc.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +155,7 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
 
 
 def rule_of(ufunc: Any) -> Callable[..., Any] | None:
-    """The traced version of a ufunc. The first one of SciPy's imports the modules of func that register them."""
+    """The traced version of a ufunc. The first one of SciPy imports the modules of func that register them."""
     function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
     place = module_of(ufunc) if function is None else None
     if place is not None:
@@ -180,8 +181,8 @@ _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.g
 def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords or without a primitive.
 
-    NumPy itself says which loop the dtypes, `dtype`, `signature` and `casting` choose. The operands are converted to
-    the dtypes of the loop, and the results to those of `out`.
+    NumPy itself selects the loop by the dtypes, `dtype`, `signature` and `casting`. This converts the operands to the
+    dtypes of the loop, and the results to those of `out`.
     """
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
@@ -204,7 +205,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
             for x, dtype in zip(args, loop, strict=False)
         ]
     if ufunc is np.power and options.get("where", True) is not True and dtype_of(args[1]).kind in "iu":
-        args[1] = select(_as_mask(options["where"]), args[1], 0)  # what is not computed may be negative
+        args[1] = select(_as_mask(options["where"]), args[1], 0)  # masked elements may be negative
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
     where = options.get("where", True)
     if order != "K" and out is None:
@@ -217,7 +218,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     shape = np.broadcast_shapes(*[shape_of(x) for x in (*results, where, *outs)])
     fitted = [_fitted(ufunc, r, t, where, shape) for r, t in zip(results, outs, strict=True)]
     for target in outs:
-        WIRING.check_write(target)  # if one is refused, none is written
+        WIRING.check_write(target)  # if one check fails, write none
     delivered = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(fitted, outs, strict=True)])
     return delivered if isinstance(result, tuple) else delivered[0]
 
@@ -233,7 +234,7 @@ def loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any])
     kinds = [weak_kind(x) or dtype_of(x) for x in args]
     targets = [None if x is None else dtype_of(x) for x in outs]
     if ufunc.signature is None:
-        # Numbers of Python adapt, and `resolve_dtypes` crashes where it refuses them: the ufunc itself checks first.
+        # Python numbers adapt, and `resolve_dtypes` crashes on those it rejects: the ufunc itself checks first.
         probes = [
             np.empty(0, kind) if isinstance(kind, np.dtype) else kind(1) if type(x) is Tracer else x
             for x, kind in zip(args, kinds, strict=True)
@@ -246,7 +247,7 @@ def loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any])
 
 
 def _fitted(ufunc: Any, result: Any, target: Any, where: Any, shape: tuple[int, ...]) -> Any:
-    """A result as `out` takes it, where there is one; elements that `where` leaves out keep the value of `out`."""
+    """A result as `out` takes it, if there is one; elements outside `where` keep the value of `out`."""
     if target is None:
         if where is True:
             return result
@@ -275,8 +276,8 @@ def _as_mask(where: Any) -> Any:
 
 def _over_axes(ufunc: Any, function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
     """A ufunc of vectors and matrices with `axes`, `axis` or `keepdims`, by its traced version over the last axes."""
-    inner = ufunc.signature.split("->")[1] == "()"
-    if "keepdims" in options and not inner:
+    has_scalar_core = ufunc.signature.split("->")[1] == "()"
+    if "keepdims" in options and not has_scalar_core:
         raise TypeError(f"{ufunc.__name__} does not support keepdims: its results have core dimensions")
     axes, axis, keepdims = [options.pop(name, None) for name in ("axes", "axis", "keepdims")]
     if axes is None and axis is None and not keepdims:
@@ -284,11 +285,11 @@ def _over_axes(ufunc: Any, function: Callable[..., Any], args: list[Any], option
     if axis is not None:
         if axes is not None:
             raise TypeError("cannot specify both 'axis' and 'axes'")
-        if not inner:
+        if not has_scalar_core:
             raise TypeError(f"{ufunc.__name__}: axis can only be used with a single shared core dimension")
         axes = [(axis,)] * ufunc.nin + ([(axis,)] if keepdims else [])
     entries = [] if axes is None else [_axis_tuple(entry) for entry in axes]
-    if axes is not None and len(entries) != ufunc.nin + 1 and not (inner and len(entries) == ufunc.nin):
+    if axes is not None and len(entries) != ufunc.nin + 1 and not (has_scalar_core and len(entries) == ufunc.nin):
         raise ValueError(f"axes should be a list with an entry for all {ufunc.nin + 1} inputs and outputs")
     last = [tuple(range(-len(entry), 0)) for entry in entries]
     if entries:
@@ -319,9 +320,9 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
 
 
 def _imported_version(function: Any) -> Callable[..., Any] | None:
-    """The traced version of a function whose module has not been imported, or None.
+    """The traced version of a function whose module is not imported yet, or None.
 
-    A function that NumPy has by another name than func.numpy is found once all modules are there.
+    A function with another name in NumPy than in func.numpy requires the import of all modules.
     """
     if function in CREATION:
         return None
@@ -340,12 +341,12 @@ def _import_all() -> None:
 
 
 def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) -> Any:
-    """A function that makes arrays, or one without a traced version, which takes the numbers of boxes alone."""
+    """A function that makes arrays, or one without a traced version, on the arrays of concrete tracers."""
     if function in CREATION:
         return CREATION[function](*args, **kwargs, like=tracer)
-    plain = _without_boxes((args, kwargs))
-    if plain is not None:
-        return _boxed(function(*plain[0], **plain[1]))
+    concrete = _concrete_values((args, kwargs))
+    if concrete is not None:
+        return _as_tracers(function(*concrete[0], **concrete[1]))
     module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
     raise UnsupportedFunctionError(
         f"{module}.{function.__name__} has no traced version{at_line()}\n"
@@ -354,27 +355,27 @@ def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) ->
     )
 
 
-def _without_boxes(value: Any) -> Any:
-    """Arguments with the arrays in boxes of level 0; None where a value is traced, or is to be written."""
+def _concrete_values(value: Any) -> Any:
+    """Arguments with the arrays of level 0; None if a value is traced, or `out` is."""
     kind = type(value)
     if kind is Tracer:
         return value._value if value._interpreter is EVALUATE else None
     if kind in (list, tuple):
-        items = [_without_boxes(item) for item in value]
+        items = [_concrete_values(item) for item in value]
         return (
             None
             if any([new is None and old is not None for new, old in zip(items, value, strict=True)])
             else kind(items)
         )
     if kind is dict:
-        values = _without_boxes(list(value.values()))
+        values = _concrete_values(list(value.values()))
         is_written = type(value.get("out")) is Tracer
         return None if values is None or is_written else dict(zip(value, values, strict=True))
     return value
 
 
-def _boxed(out: Any) -> Any:
-    """The arrays in a result of NumPy's as boxes of level 0, as the arguments were."""
+def _as_tracers(out: Any) -> Any:
+    """The arrays in a result of NumPy's as tracers of level 0, like the arguments."""
     if isinstance(out, (list, tuple)):
-        return type(out)([_boxed(item) for item in out]) if type(out) in (list, tuple) else out
+        return type(out)([_as_tracers(item) for item in out]) if type(out) in (list, tuple) else out
     return WIRING.mark_tensor(out) if type(out) is ndarray else out

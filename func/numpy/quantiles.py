@@ -1,6 +1,6 @@
 """Medians, quantiles and percentiles, also of the elements that are not NaN.
 
-The functions sort and interpolate as NumPy does, so that values agree to the bit. Where NaN is ignored, the number of
+The functions sort and interpolate as NumPy does, so that values agree to the bit. If NaN is ignored, the number of
 elements is an array with one entry for each slice.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import found_order
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative, shapes
@@ -46,12 +46,12 @@ def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
     return shapes.reshape(reordered, shape=(count([shape[i] for i in axes]), *[shape[i] for i in remaining]))
 
 
-def _pick(ordered: Array, places: Array) -> Array:
+def _take_places(ordered: Array, places: Array) -> Array:
     """ordered[places] along the first axis; places have shape (..., 1, ..., 1), or differ between slices."""
     rest = shape_of(ordered)[1:]
     if not rest or shape_of(places)[-len(rest) :] == (1,) * len(rest):
-        plain = shape_of(places)[: len(shape_of(places)) - len(rest)]
-        return gather(ordered, shapes.reshape(places, shape=plain), axis=0)
+        batch = shape_of(places)[: len(shape_of(places)) - len(rest)]
+        return gather(ordered, shapes.reshape(places, shape=batch), axis=0)
     full = np.broadcast_shapes(shape_of(places), rest)
     grids = [np.arange(n).reshape(-1, *[1] * (len(rest) - 1 - i)) for i, n in enumerate(rest)]
     return gather(ordered, *[shapes.broadcast(index, shape=full) for index in (places, *grids)], axis=0)
@@ -99,13 +99,13 @@ def nanmedian(
     sample = _sample_first(a, axes)
     ordered = sort(sample, 0)
     number = shapes.reduce_sum(ops.logical_not(ops.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
-    below, above = [_pick(ordered, ops.floor_divide(ops.maximum(ops.subtract(number, k), 0), 2)) for k in (1, 0)]
+    below, above = [_take_places(ordered, ops.floor_divide(ops.maximum(ops.subtract(number, k), 0), 2)) for k in (1, 0)]
     pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
     result = shapes.where(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
     if len(shape) - len(axes) > 1 and not is_plain(a):
         is_small = math.prod([shape[i] for i in axes]) < 600  # NumPy goes through others one by one
-        find = functools.partial(found_order, functools.partial(np.nanmedian, axis=axes))
+        find = functools.partial(memory_order_of, functools.partial(np.nanmedian, axis=axes))
         result = with_order_of(result, find, [a]) if is_small else in_order(result, "C")
     return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
 
@@ -143,14 +143,14 @@ def _boundary(index: Array, stays: Array) -> Array:
 
 
 def _virtual_place(n: Any, q: Array, method: str) -> Array:
-    """The place of a quantile in the sorted sample; an integer where the method does not interpolate.
+    """The place of a quantile in the sorted sample; an integer if the method does not interpolate.
 
     Source: R. J. Hyndman, Y. Fan (1996), "Sample quantiles in statistical packages".
     """
     if method in _ALPHA_BETA:
         alpha, beta = _ALPHA_BETA[method]
-        inner = ops.add(alpha, ops.multiply(q, 1 - alpha - beta))
-        return ops.subtract(ops.add(ops.multiply(n, q), inner), 1)
+        offset = ops.add(alpha, ops.multiply(q, 1 - alpha - beta))
+        return ops.subtract(ops.add(ops.multiply(n, q), offset), 1)
     if method == "inverted_cdf":
         index = ops.subtract(ops.multiply(n, q), 1)
         return _boundary(index, ops.equal(ops.subtract(index, ops.floor(index)), 0))
@@ -186,7 +186,7 @@ def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> A
     def neighbour(step: int) -> Array:
         inside = _as_index(shapes.where(ops.logical_or(above, below), 0, ops.add(low, step)))
         index = shapes.where(above, last, shapes.where(below, 0, inside))
-        return _pick(ordered, _as_index(ops.maximum(index, 0)))
+        return _take_places(ordered, _as_index(ops.maximum(index, 0)))
 
     base = shapes.where(above, -1, shapes.where(below, 0, low))
     share = to_dtype(_share(ops.subtract(place, base), place, method), dtype_of(place))
@@ -210,7 +210,7 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     total = cut(cdf, 0, n - 1)
     known = known_value(total)
     if known is not None:
-        no_weight = (known == 0) & (np.asarray(known_value(valid)) != 0)  # of nothing there is none
+        no_weight = (known == 0) & (np.asarray(known_value(valid)) != 0)  # an empty one has none
         if np.isnan(known).any() or no_weight.any() or np.isinf(known).any():
             raise ValueError("Weights included NaN, inf or were all zero.")
     cdf = ops.divide(cdf, shapes.where(ops.equal(valid, 0), shapes.full_like(total, 1, ()), total))
@@ -268,8 +268,8 @@ def _quantile(
     inexact = is_inexact(dtype_of(a))
     result = _of_sample(sample, aligned_q, method, weak, skip_nan and inexact, weights, axes)
     if keepdims is True:
-        kept_shape = [1 if i in axes else n for i, n in enumerate(shape)]
-        result = shapes.reshape(arrayed(result), shape=(*shape_of(q), *kept_shape))
+        ones_shape = [1 if i in axes else n for i, n in enumerate(shape)]
+        result = shapes.reshape(arrayed(result), shape=(*shape_of(q), *ones_shape))
     rank = len(shape_of(result))
     if skip_nan and 0 < len(shape_of(q)) < rank:
         rest = (*range(len(shape_of(q)), rank), *range(len(shape_of(q))))  # NumPy makes them slice by slice
@@ -311,7 +311,7 @@ def _of_sample(
         ordered, weights = (reorder(x, order, axis=0) for x in (sample, weights))
         place = _as_index(_weighted_place(weights, q, n))
     if dtype_of(place).kind in "iu" and (method not in _ALPHA_BETA):
-        result = _pick(ordered, ops.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
+        result = _take_places(ordered, ops.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
     else:
         result = _between(ordered, place, n, method, weak)
     if nan is None or skip_nan:

@@ -27,7 +27,7 @@ from func.numpy.solvers import seen_in_solvers
 
 
 def is_given(value: Any) -> bool:
-    """Whether an optional keyword was given."""
+    """Whether a call has an optional keyword."""
     return value is not NO_VALUE and value is not None
 
 
@@ -100,7 +100,7 @@ def mask_for(a: Array, where: Any) -> Array | None:
 
 
 def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | None:
-    """The dtype in which NumPy reduces, where `dtype` or `out` have a say in it; None elsewhere."""
+    """The dtype of NumPy's loop if `dtype` or `out` determine it; otherwise None."""
     if dtype is None and out is None:
         return None
     options = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
@@ -110,7 +110,7 @@ def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | No
 
 
 def start_of(initial: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
-    """`initial` in the dtype of the loop; None where there is none. NumPy begins in `out`, in the dtype of that."""
+    """`initial` in the dtype of the loop; None if there is none. NumPy starts in `out`, in the dtype of that."""
     if not is_given(initial):
         return None
     if shape_of(initial):
@@ -130,11 +130,11 @@ def start_of(initial: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
 
 
 def through(out: Any, first: Array) -> Array:
-    """What a reduction begins with, read from `out`, where NumPy puts it first."""
+    """The start of a reduction, read from `out`, where NumPy writes it first."""
     return to_dtype(to_dtype(first, dtype_of(out)), dtype_of(first))
 
 
-def _accumulation(ufunc: Any, plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
+def _accumulation(ufunc: Any, simple: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
     def reduce(
         a: Array,
         axes: tuple[int, ...],
@@ -145,12 +145,12 @@ def _accumulation(ufunc: Any, plain: Any, optioned: Any, combine: Any) -> Callab
     ) -> Array:
         mask = mask_for(a, where)
         if mask is None and not is_given(initial):
-            return plain(a, axes, dtype)
+            return simple(a, axes, dtype)
         loop = ufunc.resolve_dtypes((None, dtype_of(a), None), reduction=True)[0] if dtype is None else dtype
         first = start_of(initial, loop, out)
         traced = type(first) is Tracer
-        given = None if traced else first
-        total = optioned(a, True if mask is None else mask, axes=axes, dtype=dtype, initial=given)
+        start = None if traced else first
+        total = optioned(a, True if mask is None else mask, axes=axes, dtype=dtype, initial=start)
         return combine(total, first) if traced else total
 
     return reduce
@@ -223,7 +223,7 @@ def extremum(
     a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE, where: Any = NO_VALUE, out: Any = None
 ) -> Array:
     """The maximum or minimum over normalised axes."""
-    primitive, pick, sign = _EXTREMA[name]
+    primitive, select, sign = _EXTREMA[name]
     shape = shape_of(a)
     if initial is NO_VALUE and where is NO_VALUE and count(shape):
         return primitive(a, axes=axes)
@@ -244,7 +244,7 @@ def extremum(
     if count([shape[i] for i in axes]) == 0:
         remaining = tuple([n for i, n in enumerate(shape) if i not in axes])
         return shapes.broadcast(first, shape=remaining) if remaining else scalar_of(first)
-    return pick(primitive(a, axes=axes), first)
+    return select(primitive(a, axes=axes), first)
 
 
 def _extreme(original: F, ufunc: Any, doc: str) -> F:

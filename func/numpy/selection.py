@@ -43,8 +43,8 @@ _MISSING = object()
 
 
 def writes(function: F) -> F:
-    """A function that writes its first argument: a plain array, where nothing is traced, is written by NumPy."""
-    plain = getattr(np, function.__name__)
+    """A function that writes its first argument; NumPy writes a plain array if nothing is traced."""
+    original = getattr(np, function.__name__)
 
     @functools.wraps(function)
     def call(a: Any, *args: Any, **kwargs: Any) -> None:
@@ -55,9 +55,9 @@ def writes(function: F) -> F:
                 f"np.{function.__name__} cannot write traced values into a plain array{at_line()}\n{WRITE_HINT}"
             )
         else:
-            plain(a, *args, **kwargs)
+            original(a, *args, **kwargs)
 
-    return cast(F, implements(plain)(call))
+    return cast(F, implements(original)(call))
 
 
 @implements(np.where)
@@ -286,7 +286,7 @@ def _write_flat(a: Array, places: Array, values: Array) -> None:
 
 
 def _safely_cast(values: Any, a: Array) -> Array:
-    """Values in the dtype of the array that they are written into, by the rule 'safe'; numbers and lists adapt."""
+    """Values to write, in the dtype of the target, by the rule 'safe'; numbers and lists adapt."""
     is_list = isinstance(values, (list, tuple))
     values = operand(values)
     if is_list:
@@ -298,7 +298,7 @@ def _safely_cast(values: Any, a: Array) -> Array:
     if type(values) is Tracer and (weak_kind(values) or isinstance(innermost(values), np.generic)):
         is_real_part = dtype_of(values).kind == "c" and dtype_of(a).kind in "fiu"
         if is_real_part and weak_kind(values):
-            raise TypeError(f"a complex number cannot be written into an array of dtype {dtype_of(a)}")
+            raise TypeError(f"cannot write a complex number into an array of dtype {dtype_of(a)}")
         return to_dtype(ops.real(values) if is_real_part else values, dtype_of(a))
     if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
         raise TypeError(

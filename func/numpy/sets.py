@@ -1,7 +1,7 @@
 """Set operations: distinct elements, unions, intersections and differences.
 
-The shape of the result depends on values: under vmap the batch is split where it differs, and staged code raises
-StagingError. The derivative goes to the first of equal elements.
+The shape of the result depends on values: vmap splits the batch where it differs, and jit raises StagingError. The
+derivative goes to the first of equal elements.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def unique(
 ) -> Any:
     """The distinct elements or subarrays, optionally with indices, inverse indices and counts, as numpy.unique.
 
-    With `size` the result has this length: the largest elements are dropped, missing ones are `fill_value` (default:
-    the smallest element).
+    With `size` the result has this length: it drops the largest elements and fills missing ones with `fill_value`
+    (default: the smallest element).
     """
     ar = arrayed(operand(ar))
     if size is not None:
@@ -76,12 +76,12 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _unique_results(original: F, doc: str, **wanted: bool) -> F:
+def _unique_results(original: F, doc: str, **returns: bool) -> F:
     result: Any = type(original(np.zeros(1)))
 
     @member(original, doc)
     def results(x: Array) -> Any:
-        return result(*unique(x, equal_nan=False, **wanted))
+        return result(*unique(x, equal_nan=False, **returns))
 
     return results
 

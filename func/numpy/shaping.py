@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import iterated_order, order_letter
+from func.backends.array_helpers.strides import iterated_order, order_letter
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing
@@ -99,7 +99,7 @@ def transpose(a: Array, axes: Any = None) -> Array:
     rank = rank_of(a)
     if axes is None:
         is_tensor = type(a) is Tracer and (a._interpreter is EVALUATE or type(a._interpreter) is Imperative)
-        # Of a vector, only tensors show whether the view is another array: it has no `grad` and its own hooks.
+        # For a vector, only tensors show whether the view is another array: it has no `grad` and separate hooks.
         return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 or (rank and is_tensor) else a
     order = tuple([normalize_axis(axis, rank) for axis in as_shape(axes)])
     if len(order) != rank:
@@ -236,7 +236,7 @@ def _arrayed(a: Any) -> Array:
 
 
 def _expanded(a: Array, rank: int) -> Array:
-    """An array of at least this rank, with new axes where NumPy has them: their strides, 0, decide how copies lie."""
+    """An array of at least this rank, with NumPy's new axes: their strides, 0, determine the layout of copies."""
     own = rank_of(a)
     if own >= rank:
         return a
@@ -310,7 +310,7 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
                 for bounds in ((cut, length), (0, cut))
             ]
             rolled = concatenate(tail, head, axis=place)
-    return memory.copied(a) if rolled is a else memory.like_copy(rolled, a)
+    return memory.copied(a) if rolled is a else memory.in_order_of(rolled, a)
 
 
 def reshape_method(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:

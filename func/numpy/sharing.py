@@ -1,8 +1,8 @@
 """Arguments that share memory: `f(a, a)`, or overlapping views of one array.
 
-Each argument of a transformed call is traced as an array by itself, so a write to one of them would not reach the
-others, as it does in NumPy. Where arguments share memory, a write to one makes the later uses of the others errors.
-Calls whose arguments share nothing pay for comparing the owners of their memory, and nothing else.
+A transform traces each argument as a separate array, so a write to one would not reach the others, as it does in NumPy.
+After a write to one, later uses of the others are errors. Calls without shared memory only compare the owners of their
+arguments' memory.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from func.interpreters.core.scopes import live_entries
 from func.interpreters.host.source import Line, at_line, user_line
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.memory import place_like_arguments, shares_memory
+from func.numpy.memory import set_argument_layouts, shares_memory
 
 COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
 LOST_HINT = "Let the function write to a copy (x = x.copy()) and return it, or pass it a copy."
 MAX_WORK = 10_000
-"""How long NumPy may look for a common element of two strided arrays; those that take longer count as sharing one."""
+"""The effort of NumPy's search for a common element of two strided arrays; beyond it, they count as sharing one."""
 FOREIGN = object()
 """The owner of memory that does not belong to NumPy: a buffer may have many such arrays."""
 
 
 class SharedArgument(Record):
-    """An argument that may share memory with others: its box, if it is traced, and what the caller gave."""
+    """An argument that may share memory with others: its tracer, if any, and the caller's array."""
 
-    box: weakref.ref[Tracer] | None
-    given: Array
+    tracer: weakref.ref[Tracer] | None
+    array: Array
 
 
 class SeparateMemory(NamedTuple):
-    """What must not share memory in a call: pairs of arguments, and arguments with arrays of the function's scope."""
+    """The pairs of arguments, and of arguments and the function's scope, that must not share memory in a call."""
 
     pairs: tuple[tuple[int, int], ...] = ()
     in_scope: tuple[tuple[int, np.ndarray[Any, Any]], ...] = ()
@@ -54,37 +54,37 @@ class SharedArguments:
     def __init__(self, groups: Sequence[Sequence[SharedArgument]] = ()) -> None:
         self.groups = groups
 
-    def group_of(self, box: Tracer) -> Sequence[SharedArgument]:
-        """The group of a traced argument; nothing for other boxes."""
+    def group_of(self, tracer: Tracer) -> Sequence[SharedArgument]:
+        """The group of a traced argument; nothing for other tracers."""
         for group in self.groups:
-            if any([argument.box is not None and argument.box() is box for argument in group]):
+            if any([argument.tracer is not None and argument.tracer() is tracer for argument in group]):
                 return group
         return ()
 
-    def partners(self, box: Tracer) -> list[SharedArgument]:
+    def partners(self, tracer: Tracer) -> list[SharedArgument]:
         """The other arguments that have an element of memory in common with a traced one."""
-        group = self.group_of(box)
-        given = [argument.given for argument in group if argument.box is not None and argument.box() is box]
-        others = [argument for argument in group if argument.box is None or argument.box() is not box]
-        return [argument for argument in others if overlap(given[0], argument.given)]
+        group = self.group_of(tracer)
+        arrays = [argument.array for argument in group if argument.tracer is not None and argument.tracer() is tracer]
+        others = [argument for argument in group if argument.tracer is None or argument.tracer() is not tracer]
+        return [argument for argument in others if overlap(arrays[0], argument.array)]
 
 
 class TracedArguments(SharedArguments):
-    """The arguments of a function that is traced into a Program, which may be given others that share memory later."""
+    """The arguments of a traced Program, whose later calls may have arguments that share memory."""
 
-    def __init__(self, stage: Stage, boxes: Sequence[Tracer], groups: Sequence[Sequence[SharedArgument]]) -> None:
+    def __init__(self, stage: Stage, tracers: Sequence[Tracer], groups: Sequence[Sequence[SharedArgument]]) -> None:
         super().__init__(groups)
-        self._boxes = [weakref.ref(box) for box in boxes]
+        self._tracers = [weakref.ref(tracer) for tracer in tracers]
         self._stage = stage
         self._written: dict[int, int] = {}
-        """The arguments that were written, and the number of equations after the first write."""
+        """The written arguments, and the number of equations after the first write."""
         self.in_scope: dict[tuple[int, int], tuple[int, np.ndarray[Any, Any]]] = {}
-        """The arguments that were written, each with an array that the writing function reads from its scope."""
+        """The written arguments, each with an array that the writing function reads from its scope."""
 
-    def note_write(self, box: Tracer, writer: Interpreter) -> None:
-        """Note that a box has been written, if it is an argument, by the function that an interpreter runs."""
-        for i, ref in enumerate(self._boxes):
-            if ref() is box:
+    def note_write(self, tracer: Tracer, writer: Interpreter) -> None:
+        """Note a write to a traced array, if it is an argument, by the function that an interpreter runs."""
+        for i, ref in enumerate(self._tracers):
+            if ref() is tracer:
                 self._written.setdefault(i, len(self._stage.equations))
                 functions = [] if writer.called is None else [writer.called[0]]
                 functions += [function for ref, function, _ in writer.inner_calls if ref() is not None]
@@ -94,30 +94,30 @@ class TracedArguments(SharedArguments):
 
     @property
     def written(self) -> set[int]:
-        """The places of the arguments that have been written."""
+        """The places of the written arguments."""
         return set(self._written)
 
     def separate(self, program: Program) -> tuple[tuple[int, int], ...]:
-        """The pairs of arguments that must not share memory: one is written, and the other is used after that."""
+        """The pairs of arguments that must not share memory: the function writes one and uses the other afterwards."""
         if not self._written:
             return ()
-        kept = set(map(id, program.equations))
+        remaining = set(map(id, program.equations))
         pairs = set()
         for written, start in self._written.items():
-            used = _read_after(self._stage, start, kept) | {id(out) for out in program.outputs}
+            used = _read_after(self._stage, start, remaining) | {id(out) for out in program.outputs}
             for i, var in enumerate(program.inputs):
                 if i != written and (i in self._written or not used.isdisjoint(_views_of(self._stage, var))):
                     pairs.add((min(i, written), max(i, written)))
         return tuple(sorted(pairs))
 
 
-def _read_after(stage: Stage, start: int, kept: set[int]) -> set[int]:
+def _read_after(stage: Stage, start: int, remaining: set[int]) -> set[int]:
     """The ids of the variables that the equations of a program read from one of them on."""
-    return {id(x) for equation in stage.equations[start:] if id(equation) in kept for x in equation.inputs}
+    return {id(x) for equation in stage.equations[start:] if id(equation) in remaining for x in equation.inputs}
 
 
 def _views_of(stage: Stage, var: Var) -> set[int]:
-    """The ids of a variable and of what may be a view of it."""
+    """The ids of a variable and of its possible views."""
     views = {id(var)}
     for equation in stage.equations:
         if equation.primitive.view and any([id(x) in views for x in equation.inputs]):
@@ -126,14 +126,14 @@ def _views_of(stage: Stage, var: Var) -> set[int]:
 
 
 class StaleArgument(ClosedInterpreter):
-    """Owns an argument whose memory was written through another one."""
+    """Owns an argument after a write to its memory through another one."""
 
     def __init__(self, transform: str, line: Line | None) -> None:
         self.transform = transform
         self.line = line
         self.level = float("inf")
 
-    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+    def _raise(self, tracer: Tracer | None = None) -> NoReturn:
         place = f"\n  written at {self.line}" if self.line is not None else ""
         raise SharedMemoryError(
             f"an argument of a function under func.{self.transform} is used after another argument was written that "
@@ -143,7 +143,7 @@ class StaleArgument(ClosedInterpreter):
 
 
 class Loss(Record):
-    """Why what a function has written to its arguments does not reach the caller."""
+    """The reason why a function's writes to its arguments do not reach the caller."""
 
     is_what: str
     reason: str
@@ -154,14 +154,14 @@ BY_ERROR = Loss("which is checkpointed and raised an error,", "those of a run wi
 
 
 class LostWrite(StaleArgument):
-    """Owns a value that a function was given and has written in vain, and what shares its memory."""
+    """Owns a value that a function has written in vain, and all that shares its memory."""
 
     def __init__(self, interpreter: Interpreter, function: Callable[..., Any], loss: Loss) -> None:
         super().__init__(interpreter.transform, user_line(2))
         self.function = _name_of(function)
         self.loss = loss
 
-    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+    def _raise(self, tracer: Tracer | None = None) -> NoReturn:
         place = f"\n  called at {self.line}" if self.line is not None else ""
         raise SharedMemoryError(
             f"an array is used after {self.function}, {self.loss.is_what} wrote to it. In NumPy it "
@@ -172,10 +172,10 @@ class LostWrite(StaleArgument):
 def lose_writes(
     function: Callable[..., Any], leaves: Sequence[Array], written: Iterable[int], loss: Loss = BY_RULE
 ) -> None:
-    """Make the later uses of arguments errors that a function with a custom rule, or one that raised, has written.
+    """Make later uses of the written arguments of a function with a custom rule, or one that raised, errors.
 
-    It got copies, so nobody sees the new numbers. Raises: SharedMemoryError for arrays and tensors, which can be used
-    after the transform.
+    The function wrote to copies, so the caller does not see the new numbers. Raises: SharedMemoryError for arrays and
+    tensors that outlive the transform.
     """
     for i in sorted(written):
         root = _root_of(leaves[i]) if type(leaves[i]) is Tracer else None
@@ -190,90 +190,90 @@ def lose_writes(
 
 
 def note_arguments(
-    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+    interpreter: Interpreter, function: Callable[..., Any], tracers: Sequence[Array], arrays: Sequence[Array]
 ) -> None:
-    """Note which arguments of a call share memory: the boxes of an interpreter, and what the caller gave for them.
+    """Note the arguments of a call that share memory: the tracers of an interpreter, and the caller's arrays.
 
-    A box that is no traced value is an argument that is not traced.
+    Untraced arguments appear in place of their tracer.
     """
-    interpreter.called = function, [*map(id, boxes)], given
-    _note_shared(interpreter, boxes, given)
+    interpreter.called = function, [*map(id, tracers)], arrays
+    _note_shared(interpreter, tracers, arrays)
 
 
-def note_inner_arguments(
-    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+def note_nested_arguments(
+    interpreter: Interpreter, function: Callable[..., Any], tracers: Sequence[Array], arrays: Sequence[Array]
 ) -> None:
-    """The same for a function that runs under the interpreter of another one, whose arguments stay noted."""
-    place_like_arguments(boxes, given)
+    """The same for a function that runs under the interpreter of another one, whose notes remain."""
+    set_argument_layouts(tracers, arrays)
     calls = [
-        (weakref.ref(box), function, weakref.ref(leaf))
-        for box, leaf in zip(boxes, given, strict=True)
-        if type(box) is Tracer and type(leaf) is Tracer
+        (weakref.ref(tracer), function, weakref.ref(leaf))
+        for tracer, leaf in zip(tracers, arrays, strict=True)
+        if type(tracer) is Tracer and type(leaf) is Tracer
     ]
     interpreter.inner_calls = [*[call for call in interpreter.inner_calls if call[0]() is not None], *calls]
-    _note_shared(interpreter, boxes, given)
+    _note_shared(interpreter, tracers, arrays)
 
 
-def _note_shared(interpreter: Interpreter, boxes: Sequence[Array], given: Sequence[Array]) -> None:
-    if Tracer in map(type, given):
-        for box, leaf in zip(boxes, given, strict=True):
+def _note_shared(interpreter: Interpreter, tracers: Sequence[Array], arrays: Sequence[Array]) -> None:
+    if Tracer in map(type, arrays):
+        for tracer, leaf in zip(tracers, arrays, strict=True):
             if type(leaf) is Tracer:
-                _follow(box, leaf)
-    if len(given) > 1 and (groups := shared_groups(given)):
+                _follow(tracer, leaf)
+    if len(arrays) > 1 and (groups := shared_groups(arrays)):
         known = [] if interpreter.shared is None else interpreter.shared.groups
-        interpreter.shared = SharedArguments([*known, *_arguments(groups, boxes, given)])
+        interpreter.shared = SharedArguments([*known, *_arguments(groups, tracers, arrays)])
 
 
-def box_arguments(
-    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+def link_arguments(
+    interpreter: Interpreter, function: Callable[..., Any], tracers: Sequence[Array], arrays: Sequence[Array]
 ) -> None:
-    """Let the boxes of a call's arguments lie in memory as what the caller gave for them, and note which share it."""
-    place_like_arguments(boxes, given)
-    note_arguments(interpreter, function, boxes, given)
+    """Give the tracers of a call's arguments the layouts of the caller's arrays; note which share memory."""
+    set_argument_layouts(tracers, arrays)
+    note_arguments(interpreter, function, tracers, arrays)
 
 
-def _follow(box: Array, leaf: Tracer) -> None:
-    """Let the box of an argument that is a traced value be told of writes to that value, which it does not see."""
-    if type(box) is Tracer:
-        if box._value is leaf:
-            box._value = snapshot(leaf)
+def _follow(tracer: Array, leaf: Tracer) -> None:
+    """Notify an argument's tracer of writes to the traced value behind it."""
+    if type(tracer) is Tracer:
+        if tracer._value is leaf:
+            tracer._value = snapshot(leaf)
         root = _root_of(leaf)
         views = getattr(root, "_views", None)
         if views is None:
             root._views = views = []
-        views.append(weakref.ref(box))
+        views.append(weakref.ref(tracer))
 
 
 def note_traced_arguments(
-    stage: Stage, function: Callable[..., Any], boxes: Sequence[Tracer], given: Sequence[Array]
+    stage: Stage, function: Callable[..., Any], tracers: Sequence[Tracer], arrays: Sequence[Array]
 ) -> None:
     """The same for the inputs of a Program."""
-    stage.called = function, [*map(id, boxes)], given
-    if boxes:
-        stage.shared = TracedArguments(stage, boxes, _arguments(shared_groups(given), boxes, given))
+    stage.called = function, [*map(id, tracers)], arrays
+    if tracers:
+        stage.shared = TracedArguments(stage, tracers, _arguments(shared_groups(arrays), tracers, arrays))
 
 
 def _arguments(
-    groups: Sequence[Sequence[int]], boxes: Sequence[Array], given: Sequence[Array]
+    groups: Sequence[Sequence[int]], tracers: Sequence[Array], arrays: Sequence[Array]
 ) -> list[list[SharedArgument]]:
     return [
-        [SharedArgument(weakref.ref(boxes[i]) if type(boxes[i]) is Tracer else None, given[i]) for i in group]
+        [SharedArgument(weakref.ref(tracers[i]) if type(tracers[i]) is Tracer else None, arrays[i]) for i in group]
         for group in groups
     ]
 
 
 def separate_arguments(stage: Stage, program: Program) -> SeparateMemory:
-    """What must not share memory: pairs of inputs of a traced Program, and inputs with arrays of the scope."""
+    """The pairs of inputs of a traced Program, or of inputs and the scope, that must not share memory."""
     shared = stage.shared
     if not isinstance(shared, TracedArguments):
         return SeparateMemory()
     return SeparateMemory(shared.separate(program), tuple(shared.in_scope.values()))
 
 
-def refuse_overlap(
+def check_overlap(
     separate: SeparateMemory, leaves: Sequence[Array], function: Callable[..., Any], transform: str
 ) -> None:
-    """Raise for arguments that share memory where the function writes to one and then uses the other."""
+    """Raise for arguments that share memory if the function writes to one and then uses the other."""
     for i, array in separate.in_scope:
         if overlap(leaves[i], array):
             raise SharedMemoryError(
@@ -289,9 +289,9 @@ def refuse_overlap(
 
 
 def before_write(root: Tracer) -> list[SharedArgument]:
-    """The arguments that share memory with one which is about to be written.
+    """The arguments that share memory with one before a write to it.
 
-    Plain arrays that do so cannot follow: arguments that are not traced, and what the function reads from its scope.
+    Plain arrays that share it cannot follow: untraced arguments, and arrays in the function's scope.
     """
     interpreter = root._interpreter
     call = _call_of(root)
@@ -299,7 +299,7 @@ def before_write(root: Tracer) -> list[SharedArgument]:
         return []
     function, leaf = call
     partners: list[SharedArgument] = [] if interpreter.shared is None else interpreter.shared.partners(root)
-    other = "another argument, which is not traced" if any([argument.box is None for argument in partners]) else None
+    other = "another argument, which is not traced" if any([argument.tracer is None for argument in partners]) else None
     if other is not None or (other := _shared_in_scope(function, leaf)):
         raise SharedMemoryError(
             f"{_name_of(function)} writes to an argument under func.{interpreter.transform} that shares memory with "
@@ -313,20 +313,20 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _memory_of(leaf: Array) -> Array:
-    """What the outermost transform was given for an argument of an inner one: at best a plain array."""
-    while type(leaf) is Tracer and (given := _given_for(_root_of(leaf))) is not None:
-        leaf = given
+    """The outermost caller's value for an argument of an inner transform: at best a plain array."""
+    while type(leaf) is Tracer and (outer_value := _caller_value(_root_of(leaf))) is not None:
+        leaf = outer_value
     return leaf
 
 
 def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
-    """What the function reads from its scope that has memory of an argument."""
+    """The name of the array in the function's scope that shares memory with an argument."""
     leaf = _memory_of(leaf)
     return next((f"{path!r} of its scope" for path, array in _arrays_in_scope(function) if overlap(leaf, array)), None)
 
 
 def _arrays_in_scope(function: Callable[..., Any]) -> Iterator[tuple[str, Array]]:
-    """What the function reads from its scope, members of lists and dicts one by one, each with its name."""
+    """The arrays that the function reads from its scope, with members of lists and dicts, each with its name."""
     from func.interpreters.calls.captured_values import read_by  # start-up time
 
     for path, value in read_by(function).items():
@@ -334,57 +334,56 @@ def _arrays_in_scope(function: Callable[..., Any]) -> Iterator[tuple[str, Array]
             yield path, array
 
 
-def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: Sequence[SharedArgument]) -> None:
-    """Make the uses of arguments errors that share memory with the written box, which others of their call, or the
-    function's scope, know by the same memory."""
+def after_write(interpreter: Interpreter, tracer: Tracer, root: Tracer, partners: Sequence[SharedArgument]) -> None:
+    """Make the later uses of arguments errors that share memory with the written tracer."""
     written: Array = root
-    while type(written) is Tracer:  # an argument of an inner transform is one of those around it as well
+    while type(written) is Tracer:  # an argument of an inner transform is one of the outer ones, too
         written = _root_of(written)
         if isinstance(written._interpreter.shared, TracedArguments):
             written._interpreter.shared.note_write(written, interpreter)
-        written = _given_for(written)
-    followers = [argument.box() for argument in partners if argument.box is not None]
-    followers += [inner for inner in _arguments_made_of(root) if overlap(box, _given_for(inner))]
+        written = _caller_value(written)
+    followers = [argument.tracer() for argument in partners if argument.tracer is not None]
+    followers += [inner for inner in _dependent_arguments(root) if overlap(tracer, _caller_value(inner))]
     for follower in followers:
         if follower is not None:
             _retire(follower, StaleArgument(follower._interpreter.transform, user_line(2)))
 
 
-def _arguments_made_of(root: Tracer) -> list[Tracer]:
-    """The boxes of arguments of inner calls that were given this box or a view of it."""
-    boxes = [ref() for ref in getattr(root, "_views", None) or ()]
-    return [box for box in boxes if box is not None and _given_for(box) is not None]
+def _dependent_arguments(root: Tracer) -> list[Tracer]:
+    """The tracers of arguments of inner calls that took this tracer or a view of it."""
+    tracers = [ref() for ref in getattr(root, "_views", None) or ()]
+    return [tracer for tracer in tracers if tracer is not None and _caller_value(tracer) is not None]
 
 
-def _given_for(box: Tracer) -> Array:
-    call = _call_of(box)
+def _caller_value(tracer: Tracer) -> Array:
+    call = _call_of(tracer)
     return None if call is None else call[1]
 
 
-def _call_of(box: Tracer) -> tuple[Callable[..., Any], Array] | None:
-    """Of which function a box is an argument, and what was given for it."""
-    interpreter = box._interpreter
-    for ref, function, given in interpreter.inner_calls:
-        if ref() is box:
-            return None if (leaf := given()) is None else (function, leaf)
+def _call_of(tracer: Tracer) -> tuple[Callable[..., Any], Array] | None:
+    """The function whose argument a tracer is, and the caller's value for it."""
+    interpreter = tracer._interpreter
+    for ref, function, reference in interpreter.inner_calls:
+        if ref() is tracer:
+            return None if (leaf := reference()) is None else (function, leaf)
     if interpreter.called is None:
         return None
-    function, boxes, leaves = interpreter.called
-    return (function, leaves[boxes.index(id(box))]) if id(box) in boxes else None
+    function, tracers, leaves = interpreter.called
+    return (function, leaves[tracers.index(id(tracer))]) if id(tracer) in tracers else None
 
 
-def _retire(box: Tracer, stale: StaleArgument) -> None:
-    for inner in _arguments_made_of(box):
+def _retire(tracer: Tracer, stale: StaleArgument) -> None:
+    for inner in _dependent_arguments(tracer):
         _retire(inner, stale)
-    box._interpreter = stale
-    for ref in getattr(box, "_views", None) or ():
+    tracer._interpreter = stale
+    for ref in getattr(tracer, "_views", None) or ():
         view = ref()
-        if view is not None and getattr(getattr(view, "_view_of", None), "base", None) is box:
+        if view is not None and getattr(getattr(view, "_view_of", None), "base", None) is tracer:
             _retire(view, stale)
 
 
 def shared_groups(leaves: Sequence[Array]) -> list[list[int]]:
-    """The places of leaves that may share memory, those of one owner together."""
+    """The places of leaves that may share memory, grouped by owner."""
     if len(leaves) < 2:
         return []
     owners: dict[Any, list[int]] = {}
@@ -422,7 +421,7 @@ _ARRAYS = {np.ndarray}
 
 
 def owner_of(leaf: Array) -> Any:
-    """What identifies the memory that an argument is part of; None for numbers and empty arrays."""
+    """The identity of the memory of an argument; None for numbers and empty arrays."""
     if type(leaf) is ndarray:
         base = leaf.base
         if base is None:
@@ -440,25 +439,25 @@ def owner_of(leaf: Array) -> Any:
     return id(root) if group is None else id(group)
 
 
-def _shared_now(box: Tracer) -> list[SharedArguments]:
-    """The arguments that share memory of all transforms that are running, and of the owner of a box."""
-    interpreters = [box._interpreter, *[entry.interpreter for entry in live_entries()]]
+def _shared_now(tracer: Tracer) -> list[SharedArguments]:
+    """The arguments that share memory, of all running transforms, and of the owner of a tracer."""
+    interpreters = [tracer._interpreter, *[entry.interpreter for entry in live_entries()]]
     return [interpreter.shared for interpreter in interpreters if interpreter.shared is not None]
 
 
 def read_only(array: Array) -> Array:
-    """A plain array that must not be written, since a traced value has its memory."""
+    """A read-only view of a plain array whose memory a traced value uses."""
     if type(array) is ndarray:
         array = array.view()
         array.flags.writeable = False
     return array
 
 
-def _root_of(box: Tracer) -> Tracer:
-    """The box that a box is a view of, or may be: a reshape that is not decided stays so."""
-    while (base := getattr(getattr(box, "_view_of", None), "base", None)) is not None:
-        box = base
-    return box
+def _root_of(tracer: Tracer) -> Tracer:
+    """The traced array at the root of certain and undecided views."""
+    while (base := getattr(getattr(tracer, "_view_of", None), "base", None)) is not None:
+        tracer = base
+    return tracer
 
 
 def overlap(a: Array, b: Array) -> bool:
@@ -473,7 +472,7 @@ def overlap(a: Array, b: Array) -> bool:
         if first is second:
             return a is b or shares_memory(a, b)
         partners = [argument for shared in _shared_now(first) for argument in shared.partners(first)]
-        return any([argument.box is not None and argument.box() is second for argument in partners])
+        return any([argument.tracer is not None and argument.tracer() is second for argument in partners])
     if type(a) is not ndarray or type(b) is not ndarray or not np.may_share_memory(a, b):
         return False
     try:

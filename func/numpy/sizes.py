@@ -1,4 +1,4 @@
-"""Functions whose result has a length that depends on values; `size=` fixes it, so that the code can be staged."""
+"""Functions whose result has a length that depends on values; jit needs a fixed `size=`."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _checked_size(size: Any, function: str) -> int:
 def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of elements that are not zero, one array for each axis, as numpy.nonzero.
 
-    Their number depends on the values: under vmap the batch is split where it differs, and staged code raises
-    StagingError. With `size` there are `size` indices: later ones are dropped, missing ones are `fill_value` (default
-    0; a tuple has one value for each axis).
+    Their number depends on the values: vmap splits the batch where it differs, and jit raises StagingError. With `size`
+    there are `size` indices: it drops later ones and fills missing ones with `fill_value` (default 0; a tuple has one
+    value for each axis).
     """
     mask = as_bool(arrayed(operand(a)))
     if size is None:

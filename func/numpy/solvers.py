@@ -1,8 +1,8 @@
-"""SciPy's searches, when traced values steer them: their steps are no derivative, and it is said so by name.
+"""Errors for SciPy's searches on traced values: their steps have no derivative.
 
-The solvers that func knows (`func.scipy.optimize`) differentiate by the equation of their solution, and never get
-here. A search of SciPy's that returns points of its way, such as a bracket, compares traced values to choose its next
-step. What it returns would carry the derivatives of the steps that were taken, which are those of no solution.
+The solvers in `func.scipy.optimize` differentiate by the equation of their solution. A search that returns intermediate
+points, such as a bracket, compares traced values to choose its next step. Its result would carry the derivatives of the
+steps, not those of a solution.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import Line
+from func.interpreters.host.swallowed_errors import hide_outside
 
 
 @functools.cache
 def solver_files() -> frozenset[str]:
-    """The files in which a comparison of traced values is a solver's: scipy.optimize, found without importing SciPy."""
+    """The files of scipy.optimize, where a comparison of traced values is a solver's; does not import SciPy."""
     spec = find_spec("scipy")
     places = (spec and spec.submodule_search_locations) or ()
     folders = [os.path.join(place, "optimize") for place in places]
@@ -39,7 +39,7 @@ def _is_differentiated(value: Any) -> bool:
 
 
 def seen_in_solvers(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method by which a solver may be steered."""
+    """A method by which traced values may steer a solver."""
 
     @functools.wraps(method)
     def operate(self: Tracer, *args: Any, **kwargs: Any) -> Any:
@@ -56,17 +56,19 @@ def seen_in_solvers(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def steers_solver(frame: FrameType, *values: Any) -> None:
-    """Refuse, or warn of, the derivatives of a solver that compares traced values."""
+    """Raise for, or warn of, the derivatives of a solver that compares traced values."""
     if not any(map(_is_differentiated, values)):
         return
-    inner: FrameType | None = frame
+    caller: FrameType | None = frame
     names = []
-    while inner is not None and inner.f_code.co_filename in solver_files():
-        names.append(inner.f_code.co_name)
-        inner = inner.f_back
+    while caller is not None and caller.f_code.co_filename in solver_files():
+        names.append(caller.f_code.co_name)
+        caller = caller.f_back
     name = names[-1]
     place = (
-        "" if inner is None else f"\n  at {Line(inner.f_code.co_filename, inner.f_lineno, inner.f_code.co_qualname)}"
+        ""
+        if caller is None
+        else f"\n  at {Line(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_qualname)}"
     )
     raise NotDifferentiableError(
         f"scipy.optimize.{name} compares traced values to find its steps, and comparisons have no derivative: "

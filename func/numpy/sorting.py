@@ -13,10 +13,19 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.argument_checks import arrayed, count, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
+from func.numpy.argument_checks import (
+    arrayed,
+    check_unsupported,
+    count,
+    flattened,
+    normalize_axis,
+    rank_of,
+    to_dtype,
+    to_host,
+)
 from func.numpy.creation import sequence
 from func.numpy.inplace import rebind
-from func.numpy.memory import fresh, like_copy
+from func.numpy.memory import fresh, in_order_of
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
@@ -29,7 +38,7 @@ def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
 
 
 def _kind(function: str, kind: Any, stable: Any, order: Any) -> Any:
-    refuse(function, order=(order, None))
+    check_unsupported(function, order=(order, None))
     if kind is not None and stable is not None:
         raise ValueError("`kind` and `stable` parameters can't be provided at the same time. Use only one of them.")
     if kind not in _KINDS:
@@ -55,7 +64,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
     order = sorting_primitives.argsort(a, axis=place, kind=kind)
-    return like_copy(sorting_primitives.ordered(a, order, place), a)
+    return in_order_of(sorting_primitives.ordered(a, order, place), a)
 
 
 @implements(np.sort_complex)
@@ -85,7 +94,7 @@ def _kth(kth: Any, a: Array, axis: int) -> tuple[int, ...]:
 @implements(np.argpartition)
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
     """The indices that partition an axis at its kth element, as numpy.argpartition."""
-    refuse("argpartition", order=(order, None))
+    check_unsupported("argpartition", order=(order, None))
     a = operand(a)
     if rank_of(a) == 0:
         a = reshape(arrayed(a), shape=(1,))
@@ -96,11 +105,11 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introse
 @implements(np.partition)
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
     """The elements partitioned at the kth one, as numpy.partition; the derivative is permuted with the elements."""
-    refuse("partition", order=(order, None))
+    check_unsupported("partition", order=(order, None))
     a, place = _prepared(a, axis)
     places = _kth(kth, a, place)
     order = sorting_primitives.partition_order(a, kth=places, axis=place, kind=kind)
-    return like_copy(sorting_primitives.partitioned(a, order, places, place), a)
+    return in_order_of(sorting_primitives.partitioned(a, order, places, place), a)
 
 
 @implements(np.lexsort)
@@ -161,7 +170,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
         raise ValueError("'minlength' must not be negative")
     if rank_of(x) != 1:
         raise ValueError(f"object {'too deep' if rank_of(x) else 'of too small depth'} for desired array")
-    if dtype_of(x).kind not in "bui":  # NumPy refused uint64 before 2.3
+    if dtype_of(x).kind not in "bui":  # NumPy before 2.3 rejects uint64
         raise TypeError(f"x: cannot cast from {dtype_of(x)!r} to dtype('int64') according to the rule 'safe'")
     x = to_dtype(x, np.intp)
     empty = shape_of(x)[0] == 0

@@ -23,7 +23,7 @@ _INTP = np.dtype(np.intp)
 
 
 def divided(total: Array, number: Any) -> Array:
-    """total / number in the dtype of the total, rounded as NumPy's division by a count."""
+    """total / number in the dtype of the total, rounded as in NumPy."""
     dtype = dtype_of(total)
     if counts_exactly(dtype, number):
         return ops.divide(total, number)
@@ -32,13 +32,13 @@ def divided(total: Array, number: Any) -> Array:
 
 
 def total_into(out: Any, a: Array, axes: tuple[int, ...], dtype: Any, where: Any) -> Array:
-    """The sum that NumPy divides: with `out` it is that array, whose dtype may be another one than that of the sum."""
+    """The sum before NumPy's division: with `out` that array, possibly of another dtype."""
     total = total_of(a, axes, loop_dtype(np.add, a, dtype, out), NO_VALUE, where)
     return total if out is None else to_dtype(total, dtype_of(out))
 
 
 def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
-    """The number of elements that are reduced: an int, or an array where `where` selects them."""
+    """The number of reduced elements: an int, or an array if `where` selects them."""
     mask = mask_for(a, where)
     if mask is None:
         return count([shape_of(a)[axis] for axis in axes])
@@ -46,7 +46,7 @@ def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
 
 
 def warn_where(condition: Any, message: str) -> None:
-    """Warn, as NumPy does, if a condition is known to hold anywhere."""
+    """Warn, as NumPy, if a condition is known to be true anywhere."""
     known = known_value(condition)
     if known is not None and np.any(known):
         warnings.warn(message, RuntimeWarning, stacklevel=4)
@@ -93,7 +93,7 @@ def mean(
 
 
 def mean_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes of a mean; other than for a sum, a scalar has no axis."""
+    """The axes of a mean; unlike for a sum, a scalar has none."""
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
     return normalize_axes(axis, rank)
@@ -112,13 +112,13 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
 
 
 def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any, out: Any = None) -> Array:
-    """The variance over normalised axes, in the dtype of `out` where there is one."""
+    """The variance over normalised axes, in the dtype of `out` if there is one."""
     if dtype is None and dtype_of(a).kind in "iub":
         dtype = np.dtype(np.float64)
     dtype = None if dtype is None else np.dtype(dtype)
     number = number_of(a, axes, where)
-    plain = dtype is None and out is None and center is NO_VALUE and dtype_of(a).kind in "fc"
-    if plain and type(number) is int and number > ddof:
+    is_simple = dtype is None and out is None and center is NO_VALUE and dtype_of(a).kind in "fc"
+    if is_simple and type(number) is int and number > ddof:
         return reduce_var(a, axes=axes, ddof=ddof)
     if type(number) is not int or number <= ddof:
         warn_where(ops.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
@@ -324,5 +324,5 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 
 
 def _unit(c: Array) -> Array:
-    """Values clipped to [-1, 1], which rounding errors alone exceed: the derivatives are those of c."""
+    """Values clipped to [-1, 1], for rounding errors alone: the derivatives are those of c."""
     return revalued(ops.minimum(ops.maximum(c, -1.0), 1.0), c)

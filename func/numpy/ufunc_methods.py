@@ -50,7 +50,7 @@ _RUNNING: dict[Any, Callable[[Array, int], Array]] = {
     np.maximum: lambda a, axis: scans.cummax(a, axis=axis),
     np.minimum: lambda a, axis: scans.cummin(a, axis=axis),
 }
-_EXACT = {np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.gcd, np.lcm}
+_ROUNDING_FREE = {np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.gcd, np.lcm}
 """Ufuncs that are associative without rounding, so that an axis may be folded by halves."""
 
 
@@ -85,12 +85,12 @@ def reduce(
         return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
     axes = reductions.reduction_axes(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
-    if ufunc in _REDUCTIONS:  # in this dtype, whatever that of out is
+    if ufunc in _REDUCTIONS:  # in this dtype, independent of that of out
         result = reductions.extremum(array, axes, ufunc.__name__, initial, where, out)
         return reductions.finish(result, shape_of(array), axes, keepdims, out)
     if ufunc in _LOGICAL and not reductions.is_given(initial):
         return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
-    if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
+    if len(axes) > 1 and ufunc.identity is None and ufunc not in _ROUNDING_FREE:
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
@@ -99,7 +99,7 @@ def reduce(
 
 
 def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:
-    """An array in the dtype of the loop that NumPy reduces it by."""
+    """An array in the dtype of NumPy's reduction loop."""
     loop = reductions.loop_dtype(ufunc, array, dtype, out)
     if loop is None:
         loop = ufunc.resolve_dtypes((None, dtype_of(array), None), reduction=True, casting="unsafe")[0]
@@ -109,7 +109,7 @@ def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:
 
 
 def _identity(ufunc: Any, dtype: np.dtype[Any]) -> Any:
-    """What NumPy begins a reduction with: of unsigned integers -1 is the largest one."""
+    """The start of NumPy's reduction: for unsigned integers -1 is the largest one."""
     identity = ufunc.identity
     return np.asarray(identity).astype(dtype)[()] if dtype.kind == "u" and identity is not None else identity
 
@@ -123,14 +123,14 @@ def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None, out: Any) -> Array:
-    """The fold of the axes, from `initial` or from the first element, which NumPy takes from `out`."""
+    """The fold of the axes, from `initial` or the first element, which NumPy takes from `out`."""
     x = _in_front(array, axes)
     n, remaining = shape_of(x)[0], shape_of(x)[1:]
     start = initial if reductions.is_given(initial) else _identity(ufunc, dtype_of(array))
     if mask is None and not reductions.is_given(initial) and n and (n > 1 or start is None):
         if ufunc is np.logaddexp:
             return reduction_primitives.reduce_logaddexp(x, axes=(0,))
-        if ufunc in _EXACT:
+        if ufunc in _ROUNDING_FREE:
             return _halved(function, x)
         total, rest = entry(x, 0), range(1, n)
         total = total if out is None else reductions.through(out, total)
@@ -214,7 +214,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
 
 
 def _segment(ufunc: Any, part: Array, axis: int) -> Array:
-    """The reduction of a segment: of one element, which no identity joins, the element."""
+    """The reduction of a segment; of one element, the element itself."""
     return part if shape_of(part)[axis] == 1 else reduce(ufunc, part, axis, keepdims=True)
 
 
@@ -246,7 +246,7 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
 
 
 def _in_turn(function: Callable[..., Array], a: Tracer, places: Array, operands: Sequence[Array]) -> Array:
-    """A ufunc applied at one place after the other: places that are traced may be equal."""
+    """A ufunc applied at one place after the other: traced places may be equal."""
     shape = shape_of(places)
     size = count(shape)
     places = shapes.reshape(places, shape=(size,))

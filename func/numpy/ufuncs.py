@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on traced arrays: most are one primitive, the others are composed here."""
+"""NumPy's ufuncs on traced arrays: most are one primitive, others a composition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.conventions import isolated_by_convention
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
-from func.numpy.facts import box_of, power_by, power_of_root, remembering
+from func.numpy.facts import power_by, power_of_root, remembering, unaliased
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
 
 
@@ -28,7 +28,7 @@ def _modulus(x: Array) -> Array:
     """|x| of real x, whose even powers are those of x."""
     out = ops.absolute(x)
     if type(out) is Tracer and type(x) is Tracer:
-        x = box_of(x)
+        x = unaliased(x)
         remembering(out, lambda _, n: _even_power(x, n))
     return out
 
@@ -44,7 +44,7 @@ def hypot(x: Array, y: Array) -> Array:
     out = ops.hypot(x, y)
     if type(out) is not Tracer:
         return out
-    x, y = box_of(x), box_of(y)
+    x, y = unaliased(x), unaliased(y)
     return remembering(out, power_by(lambda: ops.add(ops.square(x), ops.square(y))))
 
 
@@ -134,7 +134,7 @@ def modf(x: Array) -> tuple[Array, Array]:
 
 
 def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
-    """A real operand in the floating-point dtype of NumPy's loop for it."""
+    """A real operand in the floating-point dtype of its NumPy loop."""
     dtype = dtype_of(x)
     if is_inexact(dtype):
         return x

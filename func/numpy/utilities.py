@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import order_letter
+from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert
@@ -30,16 +30,16 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
     if 0 in shape[:-1]:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     results = [_as_result(func1d(slices[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
-    inner = shape_of(results[0])
-    out = reshape(stack(results), (*shape[:-1], *inner))
+    result_shape = shape_of(results[0])
+    out = reshape(stack(results), (*shape[:-1], *result_shape))
     rank = len(shape) - 1
-    for k in range(len(inner)):
+    for k in range(len(result_shape)):
         out = moveaxis(out, rank + k, place + k)
     return out
 
 
 def _as_result(value: Any) -> Array:
-    """What a user's function returned, which may be a sequence of traced numbers."""
+    """The result of a user's function, possibly a sequence of traced numbers."""
     return creation.asarray(list(value)) if isinstance(value, (list, tuple)) else operand(value)
 
 
@@ -63,14 +63,14 @@ def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """An array without the zeros at the ends of its axes, as numpy.trim_zeros; its shape depends on the values.
 
-    A list of numbers gives a list.
+    Returns a list for a list of numbers.
     """
-    given, filt = filt, operand(filt)
+    original, filt = filt, operand(filt)
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     places = np.argwhere(
-        values_for_shape(ops.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with indices that are known, x[i:j].")
+        values_for_shape(ops.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with known indices, x[i:j].")
     )
     rank = rank_of(filt)
     axes = normalize_axes(axis, rank)
@@ -83,11 +83,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             index.append(slice(0, 0))
         else:
             index.append(slice(first[k] if "f" in letters else 0, last[k] + 1 if "b" in letters else n))
-    return given[index[0]] if isinstance(given, (list, tuple)) and rank == 1 else filt[tuple(index)]
+    return original[index[0]] if isinstance(original, (list, tuple)) and rank == 1 else filt[tuple(index)]
 
 
 def _known(x: Any) -> Any:
-    """Indices as plain arrays, whose values are read."""
+    """Indices as plain arrays, from their values."""
     if isinstance(x, (tuple, list)):
         return type(x)([_known(part) for part in x])
     return np.asarray(concrete(x)) if type(x) is Tracer else x
@@ -116,13 +116,13 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 @implements(np.packbits)
 def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of a boolean or integer array packed into bytes, as numpy.packbits; their values are read."""
+    """The bits of a boolean or integer array packed into bytes, as numpy.packbits; from plain values."""
     return np.packbits(_known(operand(a)), axis, bitorder)  # type: ignore[call-overload]
 
 
 @implements(np.unpackbits)
 def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of an array of bytes, as numpy.unpackbits; their values are read."""
+    """The bits of an array of bytes, as numpy.unpackbits; from plain values."""
     return np.unpackbits(_known(operand(a)), axis, count, bitorder)  # type: ignore[call-overload]
 
 
@@ -184,4 +184,4 @@ def _printer(show: Callable[..., str]) -> Callable[..., str]:
 array_repr = _printer(np.array_repr)
 array_str = _printer(np.array_str)
 array2string = _printer(np.array2string)
-"""A traced array prints as its repr: dtype, shape, transform, level, and the value where it is known."""
+"""A traced array prints as its repr: dtype, shape, transform, level, and the value if known."""

@@ -1,4 +1,4 @@
-"""`vectorize`: a function of core arrays made to broadcast by nested vmap."""
+"""`vectorize`: a function of core arrays that broadcasts by nested vmap."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def vectorize(
 
     Args:
         pyfunc: The function of the core arrays; without `signature` of scalars.
-        excluded: Positions of arguments that are passed whole.
+        excluded: Positions of arguments to pass whole.
         signature: The core axes as in np.vectorize, for example "(n,k),(k)->(n)".
 
     Raises:
-        ArgumentError: The signature cannot be read, or an argument has fewer axes than its core (a ValueError).
+        ArgumentError: The signature is malformed, or an argument has fewer axes than its core (a ValueError).
 
     Example:
         >>> import numpy as np, func
@@ -57,9 +57,9 @@ def vectorize(
             for x, leading in zip(arrays, batches, strict=True)
         ]
 
-        def core_function(*inner: Any) -> Any:
+        def core_function(*mapped_args: Any) -> Any:
             full = list(args)
-            for i, x in zip(mapped_places, inner, strict=True):
+            for i, x in zip(mapped_places, mapped_args, strict=True):
                 full[i] = x
             return pyfunc(*full)
 

@@ -1,7 +1,7 @@
-"""Continuous distributions, whose samples are differentiable in the parameters.
+"""Continuous distributions with samples that are differentiable in the parameters.
 
 A sample of a location-scale family is an explicit function of a uniform or standard normal sample. Samples of the gamma
-family and of the inverse Gaussian distribution are differentiated implicitly, through the distribution function.
+family and of the inverse Gaussian distribution have an implicit derivative, through the distribution function.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def uniform(key: Any, shape: Any = None, dtype: Any = np.float64, minval: Any = 
         minval, maxval: Bounds that broadcast to the shape; the sample is differentiable in them.
 
     Raises:
-        ValueError: minval >= maxval somewhere.
+        ValueError: minval >= maxval in at least one place.
 
     Example:
         >>> import func
@@ -223,7 +223,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     Bounds in the upper tail are reflected into the lower one, where the distribution function is relatively accurate.
 
     Raises:
-        ValueError: lower >= upper somewhere.
+        ValueError: lower >= upper in at least one place.
 
     Example:
         >>> import func

@@ -61,7 +61,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
         dtype: An integer dtype.
 
     Raises:
-        ValueError: minval >= maxval somewhere, or a bound does not fit the dtype.
+        ValueError: minval >= maxval in at least one place, or a bound does not fit the dtype.
 
     Example:
         >>> import func
@@ -137,7 +137,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Arr
 
 @without_engine_frames
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
-    """Multinomial samples: how often each of k outcomes occurs in n trials.
+    """Multinomial samples: the counts of k outcomes in n trials.
 
     Args:
         key: A key, (2,) of uint32.
@@ -177,7 +177,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Arr
 
     Args:
         key: A key, (2,) of uint32.
-        logits: Unnormalised log-probabilities; -inf for a category that is never drawn.
+        logits: Unnormalised log-probabilities; -inf for a category without samples.
         axis: The axis of the categories.
         shape: The full shape of the result; it ends in the shape of logits without `axis`, which is the default.
     """
@@ -230,7 +230,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         shape: The shape of the sample; it replaces `axis` in the result.
         replace: Whether an element can be drawn more than once.
         p: Probabilities (n,); by default uniform.
-        axis: The axis from which elements are drawn.
+        axis: The axis of the elements.
 
     Source: P. Efraimidis, P. Spirakis (2006), Weighted random sampling with a reservoir (without replacement).
     """

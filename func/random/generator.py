@@ -1,4 +1,4 @@
-"""A stateful random generator with the methods of NumPy's, which func.vmap can see."""
+"""A stateful random generator with the methods of NumPy's, visible to func.vmap."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Generator:
     its own batch axis. A batch element keeps its samples when vmap runs the function again on a part of the batch, or
     on chunks of it.
 
-    `size` is the shape of the result; None stands for that of the parameters. func.vmap cannot see a plain NumPy
-    generator, which draws once per run of the function for the whole batch. In code that is staged or recomputed
-    (func.make_program, func.checkpoint) use keys: a generator draws when the Python code runs.
+    `size` is the shape of the result; None means that of the parameters. func.vmap cannot see a plain NumPy generator,
+    which draws once per run of the function for the whole batch. In traced or recomputed code (func.make_program,
+    func.checkpoint) use keys: a generator draws when the Python code runs.
 
     Args:
         seed: An integer, a key of func.random, or None for a seed from the operating system.
@@ -81,10 +81,10 @@ class Generator:
         self._count, self._spawned = state["count"], state["spawned"]
 
     def _advance(self, levels: tuple[Vmap, ...]) -> int:
-        """The number of this draw, which no other draw has, in whatever thread.
+        """The unique number of this draw, in all threads.
 
-        All runs of a mapped call have the numbers that its first run took, one after the other, whatever part of the
-        batch they map; a longer run takes more.
+        All runs of a mapped call use the numbers of its first run, in order, for every part of the batch; a longer run
+        takes more.
         """
         if not levels:
             number = self._count  # no call between these two lines: threads change places at calls only
@@ -106,12 +106,12 @@ class Generator:
         """The key of the next draw: one for its number and, under randomness="different", for the batch element.
 
         Raises:
-            RandomnessError: A running vmap has randomness="error", or the function is being staged.
+            RandomnessError: A running vmap has randomness="error", or a trace of the function runs.
         """
         if (transform := current_staging()) is not None:
             raise RandomnessError(
                 f"a func.random.Generator was used inside func.{transform}{at_line()}\n"
-                "The program would give the same numbers each time that it runs: pass a key of func.random as an "
+                "The program would draw the same numbers each time that it runs: pass a key of func.random as an "
                 "argument, and draw by functions of keys such as func.random.normal(key, ...)."
             )
         levels = running_vmaps()
@@ -196,7 +196,7 @@ class Generator:
         return e.exp(continuous.normal(self.next_key(), size, loc=mean, scale=sigma))
 
     def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig") -> Array:
-        """Exponential samples with mean 1, by the inverse distribution function (`method` is not used)."""
+        """Exponential samples with mean 1, by the inverse distribution function (ignores `method`)."""
         return continuous.exponential(self.next_key(), size, dtype)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
@@ -283,7 +283,7 @@ class Generator:
         *,
         method: str = "svd",
     ) -> Array:
-        """Normal vectors; `size` is the shape without the last axis. The covariance is not checked."""
+        """Normal vectors; `size` is the shape without the last axis. Does not check the covariance."""
         return multivariate.multivariate_normal(self.next_key(), mean, cov, size, method=method)
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
@@ -315,7 +315,7 @@ class Generator:
         return discrete.permutation(self.next_key(), x, axis)
 
     def permuted(self, x: Any, *, axis: int | None = None) -> Array:
-        """x with every vector along an axis permuted independently; for None all elements are permuted together."""
+        """x with every vector along an axis permuted independently; None permutes all elements together."""
         x = operand(x)
         if axis is not None:
             return discrete.permutation(self.next_key(), x, axis, independent=True)
@@ -325,5 +325,5 @@ class Generator:
 
 @without_engine_frames
 def default_rng(seed: Any = None) -> Generator:
-    """A Generator with this seed; a Generator is returned as it is."""
+    """A Generator with this seed; a Generator itself."""
     return seed if isinstance(seed, Generator) else Generator(seed)

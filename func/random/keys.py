@@ -1,4 +1,4 @@
-"""Keys, which are uint32 arrays of shape (2,), and the checks of arguments that all distributions share."""
+"""Keys, which are uint32 arrays of shape (2,), and the argument checks of all distributions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WORDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype
 
 @without_engine_frames
 def key(seed: Any) -> Array:
-    """The key of an integer seed: an array (2,) of uint32, which holds the lowest 64 bits of the seed.
+    """The key of an integer seed: an array (2,) of uint32 with the lowest 64 bits of the seed.
 
-    A key is data: it can be mapped by func.vmap, stored and passed around. A key gives the same samples each time it is
-    used; `split` and `fold_in` make new keys.
+    A key is data: you can map it by func.vmap, store it and pass it around. Each use of a key returns the same samples;
+    `split` and `fold_in` make new keys.
 
     Raises:
         TypeError: The seed is not one integer.
@@ -176,7 +176,7 @@ def require(function: str, condition: Callable[..., Any], message: str, *values:
 
 
 def sample_shape(function: str, shape: Any) -> tuple[int, ...]:
-    """A shape argument, whose lengths must not be negative."""
+    """A shape argument with non-negative lengths."""
     lengths = as_shape(shape)
     if any([length < 0 for length in lengths]):
         raise ValueError(f"func.random.{function}: shape must not be negative, got {shape!r}")

@@ -30,7 +30,7 @@ def multivariate_normal(
         cov: Symmetric positive definite covariances (…, n, n); semidefinite ones need method "eigh" or "svd".
         shape: The batch shape of the result (…), without its last axis of length n; by default that of mean and cov.
         dtype: float64 or float32.
-        method: How the covariance is factored: "cholesky", "eigh" or "svd".
+        method: The factorization of the covariance: "cholesky", "eigh" or "svd".
 
     Raises:
         ValueError: The shapes do not fit, or the method is unknown.

@@ -1,10 +1,9 @@
 """The per-sample gradients of a Program as sums of outer products: G_b = Σ_t l_bt ⊗ r_bt.
 
-The gradient of a weight matrix for one sample is a contraction of what came in with the cotangent of what went out,
-summed over the positions t at which the matrix was applied: one for a dense layer, the pixels for a convolution, the
-tokens or time steps for a sequence, all uses of a shared weight. `sample_gradients` evaluates a Program whose outputs
-have the samples in front, but leaves the contractions that only these outputs need as pairs of factors. They pass
-through reshapes, transpositions, scalings and sums. What has no such form is an array.
+The gradient of a weight matrix for one sample contracts its input with the cotangent of its output, and sums over the
+positions t of its uses: one for a dense layer, the pixels for a convolution, the tokens or time steps for a sequence.
+`sample_gradients` evaluates a Program whose outputs have the samples in front, but leaves the contractions for these
+outputs as pairs of factors. They pass through reshapes, transpositions, scalings and sums. Anything else is an array.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Factors(NamedTuple):
     """G_b[g, p, q] = Σ_t left[b, g, t, p] right[b, g, t, q], an array over the axes of a parameter.
 
     `left` is (samples, groups, positions, p), or OneHot for the rows of an embedding, and `right` is (samples, groups,
-    positions, q). The parameter's shape is made of axes of sizes `sizes`; `kinds` says for each whether it is an axis
-    of the left factor, of the right one or of both (a group). An axis of p, q or g runs over those of its kind, in C
-    order; `shape` merges consecutive ones.
+    positions, q). The parameter has axes of sizes `sizes`; `kinds` marks each as an axis of the left factor, of the
+    right one or of both (a group). An axis of p, q or g runs over those of its kind, in C order; `shape` merges
+    consecutive ones.
     """
 
     left: Array | OneHot
@@ -68,7 +67,7 @@ class Factors(NamedTuple):
         return groups, positions, p, q
 
     def left_array(self) -> Array:
-        """The left factor as an array, also that of an embedding."""
+        """The left factor as an array, even for an embedding."""
         if not isinstance(self.left, OneHot):
             return self.left
         samples, positions = shape_of(self.left.index)
@@ -84,7 +83,7 @@ class _Term:
     dtype: np.dtype[Any]
 
     def scaled(self, primitive: Any, *others: Any, first: bool = True) -> _Term:
-        """The term with a primitive that is linear in it applied to one of its factors."""
+        """The term with a linear primitive applied to one of its factors."""
         raise NotImplementedError
 
     def converted(self, dtype: np.dtype[Any]) -> _Term:
@@ -105,7 +104,7 @@ class _Term:
 
 
 class _Outer(_Term):
-    """The contraction of x and y by a spec whose first output label is the sample, then split, permuted and reshaped.
+    """The contraction of x and y by a spec with the sample first in the output, then split, permuted and reshaped.
 
     `labels` are (axis of the contraction after the samples, size), in its order, and `order` permutes them.
     """
@@ -123,10 +122,10 @@ class _Outer(_Term):
         self.dtype = dtype
 
     def _changed(self, **values: Any) -> _Outer:
-        made = object.__new__(_Outer)
+        copied = object.__new__(_Outer)
         for name in self.__slots__:
-            setattr(made, name, values.get(name, getattr(self, name)))
-        return made
+            setattr(copied, name, values.get(name, getattr(self, name)))
+        return copied
 
     def scaled(self, primitive: Any, *others: Any, first: bool = True) -> _Outer:
         is_x = math.prod(shape_of(self.x)) <= math.prod(shape_of(self.y))
@@ -145,7 +144,7 @@ class _Outer(_Term):
         return self._changed(x=convert(self.x, dtype=dtype), y=convert(self.y, dtype=dtype), dtype=dtype)
 
     def permuted(self, order: Sequence[int]) -> _Outer | None:
-        """The term with its axes, samples first, in another order; None where merged axes stand in the way."""
+        """The term with its axes, samples first, in another order; None if merged axes prevent it."""
         if order[0] != 0:
             return None
         groups = _groups([self.labels[k][1] for k in self.order], self.shape)
@@ -157,7 +156,7 @@ class _Outer(_Term):
         return self._changed(order=[self.order[i] for i in positions], shape=shape)
 
     def reshaped(self, shape: Shape) -> _Outer | None:
-        """The term in another shape of the gradients; None where no split of its axes has that shape."""
+        """The term in another shape of the gradients; None if no split of its axes has that shape."""
         pieces = _split([self.labels[k][1] for k in self.order], shape)
         if pieces is None:
             return None
@@ -170,7 +169,7 @@ class _Outer(_Term):
         return self._changed(labels=labels, order=[i for k in self.order for i in new[k]], shape=shape)
 
     def _arranged(self, raw: Array, front: Shape) -> Array:
-        """What the contraction gives, in the layout of the gradients."""
+        """The result of the contraction, in the layout of the gradients."""
         count = len(front)
         if self.order != sorted(self.order):
             raw = reshape(raw, shape=(*front, *[size for _, size in self.labels]))
@@ -228,8 +227,8 @@ class _Outer(_Term):
             value = broadcast(reshape(value, shape=(1, *sizes)), shape=(self.samples, *sizes))
             names = ["samples", *names]
             sizes = [self.samples, *sizes]
-        wanted = ["samples", *groups, *summed, *elements]
-        order = tuple([names.index(name) for name in wanted])
+        target_labels = ["samples", *groups, *summed, *elements]
+        order = tuple([names.index(name) for name in target_labels])
         value = value if order == tuple(range(len(order))) else permute(value, order=order)
         size_of = dict(zip(names, sizes, strict=True))
         shape = [math.prod([size_of[name] for name in part]) for part in (groups, summed, elements)]
@@ -283,7 +282,7 @@ class SampleGradients:
     """The gradients of all samples with respect to one parameter: a sum of terms, an array and a shared array.
 
     `dense` is an array (samples, *shape) and `shared`, of the parameter's shape, is the same for all samples; each is
-    None where there is no such summand.
+    None without such a summand.
     """
 
     __slots__ = ("_factors", "_is_merged", "dense", "dtype", "samples", "shape", "shared", "terms")
@@ -307,7 +306,7 @@ class SampleGradients:
         self._is_merged = False
 
     def array(self) -> Array:
-        """The gradients as one array, (samples, *shape); from then on they are one."""
+        """The gradients as one array, (samples, *shape); from now on stored as one."""
         total = self.dense
         for term in self.terms:
             total = term.array() if total is None else add(total, term.array())
@@ -350,23 +349,23 @@ class SampleGradients:
         return total
 
     def sum_of_squares(self) -> Array:
-        """Σ_b G_b² of a single term that has one position, by the squares of its factors."""
-        (one,) = self.factors() or []
-        assert not isinstance(one.left, OneHot)
-        groups, _, p, q = one.counts
-        left = reshape(one.left, shape=(self.samples, groups, p))
-        right = reshape(one.right, shape=(self.samples, groups, q))
+        """Σ_b G_b² of a single term with one position, by the squares of its factors."""
+        (factor,) = self.factors() or []
+        assert not isinstance(factor.left, OneHot)
+        groups, _, p, q = factor.counts
+        left = reshape(factor.left, shape=(self.samples, groups, p))
+        right = reshape(factor.right, shape=(self.samples, groups, q))
         labels = spec((0, 1, 2), (0, 1, 3), (1, 2, 3))
         total = contract(multiply(left, left), multiply(right, right), spec=labels)
-        order = [k for kind in (BOTH, LEFT, RIGHT) for k, own in enumerate(one.kinds) if own == kind]
-        total = reshape(total, shape=tuple([one.sizes[k] for k in order]))
+        order = [k for kind in (BOTH, LEFT, RIGHT) for k, own in enumerate(factor.kinds) if own == kind]
+        total = reshape(total, shape=tuple([factor.sizes[k] for k in order]))
         total = permute(total, order=inverse_permutation(order))
         return reshape(total, shape=self.shape)
 
     def factors(self) -> list[Factors] | None:
-        """The terms as factors over the same axes, joined along their positions; None where they differ in axes.
+        """The terms as factors over the same axes, joined along their positions; None if they differ in axes.
 
-        The list is empty where there are no terms, has one entry for the terms of matrices and one for embeddings.
+        The list has one entry for the terms of matrices and one for embeddings, if any.
         """
         if not self._is_merged:
             self._factors = _merged([term.factors() for term in self.terms])
@@ -377,16 +376,17 @@ class SampleGradients:
 def sample_gradients(program: Program, args: Sequence[Array], samples: int) -> list[SampleGradients]:
     """Evaluate a Program whose outputs are per-sample gradients, (samples, *shape), without multiplying them out.
 
-    Such is the Program of `vmap(grad(loss))`, called with `args`. Its NaN-safe variant is a Program of the same kind.
+    An example is the Program of `vmap(grad(loss))`, called with `args`. Its NaN-safe variant is a Program of the same
+    kind.
     """
-    kept = _kept_as_terms(program, samples)
+    term_variables = _term_variables(program, samples)
 
     def override(i: int, operands: tuple[Any, ...]) -> Any:
         equation = program.equations[i]
-        if equation.outputs and equation.outputs[0] in kept:
-            made = _applied(program, equation, operands, samples)
-            if made is not None:
-                return (made,)
+        if equation.outputs and equation.outputs[0] in term_variables:
+            terms = _applied(program, equation, operands, samples)
+            if terms is not None:
+                return (terms,)
         if any([type(x) is SampleGradients for x in operands]):
             arrays = tuple([x.array() if type(x) is SampleGradients else x for x in operands])
             out = bind(equation.primitive, arrays, equation.params)
@@ -403,11 +403,11 @@ def sample_gradients(program: Program, args: Sequence[Array], samples: int) -> l
     return results
 
 
-def _kept_as_terms(program: Program, samples: int) -> set[Var]:
-    """The variables with the samples in front that reach outputs through operations that terms pass through."""
-    kept: set[Var] = {x for x in program.outputs if type(x) is Var}
+def _term_variables(program: Program, samples: int) -> set[Var]:
+    """The variables with the samples in front that reach outputs through operations on terms."""
+    variables: set[Var] = {x for x in program.outputs if type(x) is Var}
     for equation in reversed(program.equations):
-        if len(equation.outputs) != 1 or equation.outputs[0] not in kept:
+        if len(equation.outputs) != 1 or equation.outputs[0] not in variables:
             continue
         name = equation.primitive.name
         if name in _ON_FIRST:
@@ -417,15 +417,15 @@ def _kept_as_terms(program: Program, samples: int) -> set[Var]:
         else:
             continue
         size = equation.outputs[0].size
-        kept.update([x for k in places if type(x := equation.inputs[k]) is Var and x.size == size])
-    return {x for x in kept if x.shape and x.shape[0] == samples and x.dtype.kind == "f" and x.size}
+        variables.update([x for k in places if type(x := equation.inputs[k]) is Var and x.size == size])
+    return {x for x in variables if x.shape and x.shape[0] == samples and x.dtype.kind == "f" and x.size}
 
 
 _ON_FIRST = ("permute", "reshape", "negative", "convert", "divide")
 
 
 def _applied(program: Program, equation: Equation, operands: tuple[Any, ...], samples: int) -> SampleGradients | None:
-    """The result of an equation as terms; None where it has to be an array."""
+    """The result of an equation as terms; None if it must be an array."""
     name = equation.primitive.name
     out = equation.outputs[0]
     x = operands[0]
@@ -448,11 +448,11 @@ def _applied(program: Program, equation: Equation, operands: tuple[Any, ...], sa
     if name == "convert":
         wider = out.dtype.kind == "f" and out.dtype.itemsize >= x.dtype.itemsize
         return x.converted(out.dtype) if wider else None
-    return _moved(equation, x) if name in ("permute", "reshape") else None
+    return _rearranged(equation, x) if name in ("permute", "reshape") else None
 
 
 def _started(equation: Equation, operands: tuple[Any, ...], samples: int) -> SampleGradients | None:
-    """A contraction of two operands with samples, each of which has elements of its own."""
+    """A contraction of two operands with samples, each with further axes."""
     x, y = [operand.array() if type(operand) is SampleGradients else operand for operand in operands]
     labels = equation.params["spec"]
     out = equation.outputs[0]
@@ -471,15 +471,15 @@ def _rows(program: Program, equation: Equation, operands: tuple[Any, ...], sampl
     """Values added to zeros at rows of each sample: the pullback of `table[index]`."""
     _, value, *indices = operands
     out = equation.outputs[0]
-    held = [program.constants.get(x) if type(x) is Var else None for x in equation.inputs]
+    constants = [program.constants.get(x) if type(x) is Var else None for x in equation.inputs]
     if equation.params["axis"] != 0 or len(indices) != 2 or len(out.shape) < 2:
         return None
-    if any([type(x) is SampleGradients for x in operands]) or not _is_zero(held[0]):
+    if any([type(x) is SampleGradients for x in operands]) or not _is_zero(constants[0]):
         return None
     shape = shape_of(indices[1])
     if not shape or shape[0] != samples or shape_of(value) != (*shape, *out.shape[2:]) or dtype_of(value) != out.dtype:
         return None
-    numbers = held[2]
+    numbers = constants[2]
     counting = np.arange(samples).reshape(-1, *[1] * (len(shape) - 1))
     if not isinstance(numbers, np.ndarray) or not np.array_equal(numbers, np.broadcast_to(counting, shape)):
         return None
@@ -487,7 +487,7 @@ def _rows(program: Program, equation: Equation, operands: tuple[Any, ...], sampl
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether a value is known to be an array of zeros; repeated elements are read once."""
+    """Whether a value is a known array of zeros; reads repeated elements once."""
     if not isinstance(value, np.ndarray):
         return False
     once = tuple([slice(None) if stride else slice(1) for stride in value.strides])
@@ -495,7 +495,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _sum(equation: Equation, operands: tuple[Any, ...], samples: int) -> SampleGradients | None:
-    """The sum or difference of gradients, arrays of them, and what all samples share."""
+    """The sum or difference of gradients, arrays of them, and shared arrays."""
     out = equation.outputs[0]
     parts = []
     for k, x in enumerate(operands):
@@ -564,7 +564,7 @@ def _mapped(x: SampleGradients, primitive: Any, *others: Any, first: bool = True
     return SampleGradients(x.samples, x.shape, x.dtype, terms, applied(x.dense), applied(x.shared))
 
 
-def _moved(equation: Equation, x: SampleGradients) -> SampleGradients | None:
+def _rearranged(equation: Equation, x: SampleGradients) -> SampleGradients | None:
     """Gradients in another shape or with their axes in another order."""
     shape = equation.outputs[0].shape
     terms = []
@@ -572,10 +572,10 @@ def _moved(equation: Equation, x: SampleGradients) -> SampleGradients | None:
         if type(term) is not _Outer:
             return None
         is_reshape = equation.primitive is reshape
-        moved = term.reshaped(shape[1:]) if is_reshape else term.permuted(equation.params["order"])
-        if moved is None:
+        rearranged = term.reshaped(shape[1:]) if is_reshape else term.permuted(equation.params["order"])
+        if rearranged is None:
             return None
-        terms.append(moved)
+        terms.append(rearranged)
     if not shape or shape[0] != x.samples or (equation.primitive is permute and equation.params["order"][0] != 0):
         return None
     dense = None if x.dense is None else bind(equation.primitive, (x.dense,), equation.params)
@@ -617,7 +617,7 @@ def _split(sizes: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None
 
 
 def _groups(sizes: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
-    """Which consecutive sizes make each axis of a shape."""
+    """The consecutive sizes that make each axis of a shape."""
     groups: list[list[int]] = []
     position = 0
     for length in shape:

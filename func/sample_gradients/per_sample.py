@@ -39,12 +39,12 @@ from func.sample_gradients.factors import (
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import (
     array_leaf,
+    as_input_type,
     check_callable,
+    check_no_value,
     defensive_copies,
-    like_input,
     name_of,
     own,
-    refuse_values,
 )
 from func.transforms.custom import stop_gradient
 from func.transforms.reverse import grad
@@ -61,7 +61,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _hiding_frames(method: F) -> F:
-    """A method whose errors leave it without the engine's frames."""
+    """A method whose errors hide the engine's frames."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -82,12 +82,12 @@ def per_sample(f: None = None, in_dims: Any = None) -> Callable[[Callable[..., A
 def per_sample(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     """Statistics of the gradients of all samples of a batch, computed without storing these gradients.
 
-    The loss is that of ONE sample, loss(params, *sample); its gradient with respect to `params`, the first argument, a
-    tree of arrays, is taken for each sample of a batch, as by `vmap(grad(loss), in_dims)`. The result has a method for
-    each statistic, called with (params, *batch); `func.jit` compiles them.
+    The loss is that of ONE sample, loss(params, *sample). The gradients with respect to `params`, a tree of arrays, are
+    those of `vmap(grad(loss), in_dims)`. The result has a method for each statistic, called with (params, *batch);
+    `func.jit` compiles them.
 
-    A weight's gradient is a sum of outer products of activations and cotangents. The Program shows which; norms, sums
-    and inner products are computed from these factors. What has no structure is computed in chunks of samples.
+    A weight's gradient is a sum of outer products of activations and cotangents. The Program shows the factors, from
+    which the norms, sums and inner products follow. Gradients without this structure are computed in chunks of samples.
 
     Args:
         f: The loss of one sample, a real number.
@@ -111,12 +111,12 @@ def per_sample(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     if f is None:
         return functools.partial(per_sample, in_dims=in_dims)
     check_callable(f, "per_sample")
-    refuse_values(in_dims, "in_dims", "per_sample", f)
+    check_no_value(in_dims, "in_dims", "per_sample", f)
     return PerSample(f, in_dims)
 
 
 class PerSample:
-    """What `func.per_sample` returns: the statistics of the gradients of a loss."""
+    """The result of `func.per_sample`: the statistics of the gradients of a loss."""
 
     def __init__(self, function: Callable[..., Any], in_dims: Any = None) -> None:
         self._function = function
@@ -126,14 +126,14 @@ class PerSample:
         options = {} if self._in_dims is None else {"in_dims": self._in_dims}
         return as_written(per_sample, self._function, options)
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         return content_key(self._function), content_key(self._in_dims)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is PerSample and self._exact_key() == other._exact_key()
+        return type(other) is PerSample and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __dask_tokenize__(self) -> Any:
         return token_of(per_sample, self._function, self._in_dims)
@@ -145,7 +145,7 @@ class PerSample:
     def norms(self, params: Any, *batch: Any, **kwargs: Any) -> Any:
         """The Euclidean norm of each sample's gradient, all parameters together: an array (samples,).
 
-        The derivative of a norm that is zero is zero.
+        The derivative of a zero norm is zero.
 
         Example:
             >>> import numpy as np, func
@@ -166,10 +166,8 @@ class PerSample:
 
         That is Σ_b min(1, max_norm / ‖g_b‖) g_b, in the tree of the parameters, as for differentially private gradient
         descent. A tree of numbers in place of `max_norm`, one for each array of the parameters, clips these arrays
-        separately. A gradient of zero counts as it is. One that is not finite, or whose squares overflow, makes every
-        element of the sum NaN.
-
-        The result can be differentiated; the derivative of the scale factors is part of it.
+        separately. A zero gradient stays unchanged. One that is not finite, or whose squares overflow, makes every
+        element of the sum NaN. You can differentiate the result, including the scale factors.
 
         Example:
             >>> import numpy as np, func
@@ -201,7 +199,7 @@ class PerSample:
         """The variance over the samples of each element of the gradient, in the tree of the parameters.
 
         It is unbiased, Σ_b (g_b - mean)² / (samples - 1), and takes at least two samples. Matrices used once for each
-        sample take (Σ_b g_b² - samples · mean²) / (samples - 1), never below zero, which loses digits where the mean is
+        sample take (Σ_b g_b² - samples · mean²) / (samples - 1), never below zero. This loses digits if the mean is
         much larger than the deviation.
 
         Example:
@@ -211,17 +209,17 @@ class PerSample:
         """
         batch_of = SampleBatch(self, params, batch, kwargs)
         batch_of.check_pairs("a variance")
-        found = batch_of.joined(moments, _joined_moments, _moments_need_array)
-        return batch_of.params_tree([x / (batch_of.samples - 1) for x in found[1 + len(batch_of.params) :]])
+        moments_of_batch = batch_of.joined(moments, _joined_moments, _moments_need_array)
+        return batch_of.params_tree([x / (batch_of.samples - 1) for x in moments_of_batch[1 + len(batch_of.params) :]])
 
     @_hiding_frames
     def noise_scale(self, params: Any, *batch: Any, **kwargs: Any) -> Any:
         """The simple gradient noise scale tr(Σ) / |G|², in samples: batches much smaller see mostly noise.
 
-        Both parts are unbiased estimates from the n samples of the batch, with m their mean gradient: tr(Σ) is
-        Σ_b |g_b - m|² / (n - 1), and |G|² is |m|² - tr(Σ) / n. The quotient is negative where the batch is too small to
-        tell the gradient from noise; to average over batches, average the two parts, which follow from `norms` and the
-        mean gradient.
+        Both parts are unbiased estimates from the n samples of the batch, with m their mean gradient: tr(Σ) is Σ_b |g_b
+        - m|² / (n - 1), and |G|² is |m|² - tr(Σ) / n. The quotient is negative if the batch is too small to tell the
+        gradient from noise. To average over batches, average the two parts, which follow from `norms` and the mean
+        gradient.
 
         Source: S. McCandlish et al. (2018), arXiv:1812.06162, appendix A.1.
 
@@ -246,7 +244,7 @@ class PerSample:
 
 
 class ClippedSum:
-    """What `clipped_sum` returns: a function of (params, *batch)."""
+    """The result of `clipped_sum`: a function of (params, *batch)."""
 
     def __init__(self, stats: PerSample, max_norm: Any) -> None:
         self._stats = stats
@@ -263,14 +261,14 @@ class ClippedSum:
     def __repr__(self) -> str:
         return f"{self._stats!r}.clipped_sum({self._max_norm!r})"
 
-    def _exact_key(self) -> Any:
-        return self._stats._exact_key(), content_key(self._max_norm)
+    def _content_key(self) -> Any:
+        return self._stats._content_key(), content_key(self._max_norm)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is ClippedSum and self._exact_key() == other._exact_key()
+        return type(other) is ClippedSum and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __reduce__(self) -> Any:
         return ClippedSum, (self._stats, self._max_norm)
@@ -303,30 +301,30 @@ class ClippedSum:
 class SampleBatch:
     """A call: the parameters' leaves, the leaves of the batch with the samples in front, and the loss as a function."""
 
-    def __init__(self, made: PerSample, params: Any, batch: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function = made._function
+    def __init__(self, statistics: PerSample, params: Any, batch: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function = statistics._function
         arguments = differentiable((params,), {}, [0], "per_sample", "fc")
-        self.given = arguments.values()
+        self.param_leaves = arguments.values()
         leaves, self.params_spec = tree.flatten(params)
         self.active = list(arguments.active)
         self.inactive = leaves
-        dims = batch_dims(self.function, made._in_dims, len(batch), "per_sample")
+        dims = batch_dims(self.function, statistics._in_dims, len(batch), "per_sample")
         call = BatchedCall(self.function, dims, None, (None, *batch), kwargs)
         self.samples = call.size
         self.rows_spec = call.in_spec
         self.leaves = list(call.arguments.leaves)
         self.places = list(call.arguments.active)
-        self.params = [array_leaf(x, "params", "per_sample") for x in self.given]
+        self.params = [array_leaf(x, "params", "per_sample") for x in self.param_leaves]
         self.rows = [self.leaves[i] for i in self.places]
         others = [i for i in range(len(self.leaves)) if i not in self.places]
         self.fixed = [i for i in others if isinstance(self.leaves[i], (np.ndarray, Tracer))]
         self.shared = [self.leaves[i] for i in self.fixed]
-        if not self.given:
+        if not self.param_leaves:
             raise ArgumentError(
                 f"func.per_sample: the first argument of {name_of(self.function)} holds no floating point array; the "
                 "parameters come first, then the batch"
             )
-        for x in self.given:
+        for x in self.param_leaves:
             if dtype_of(x).kind == "c":
                 raise ArgumentError(
                     f"func.per_sample: parameters of {name_of(self.function)} are complex; take their real and "
@@ -338,11 +336,11 @@ class SampleBatch:
     def params_tree(self, values: Sequence[Array]) -> Any:
         """One array for each parameter in their tree."""
         values = [_in_dtype(value, dtype_of(x)) for value, x in zip(values, self.params, strict=True)]
-        values = own([like_input(value, leaf) for value, leaf in zip(values, self.given, strict=True)])
+        values = own([as_input_type(value, leaf) for value, leaf in zip(values, self.param_leaves, strict=True)])
         return self._arguments.arranged(values)[0]
 
     def check_limits(self, limits: Sequence[Any], is_single: bool) -> None:
-        """Raise for limits so small that the squares of gradients with such norms would vanish, unclipped."""
+        """Raise for limits at which the squares of gradients would vanish, unclipped."""
         for x, place in zip(self.params, self.active, strict=True):
             limit = limits[0 if is_single else place]
             size = sum([math.prod(shape_of(y)) for y in self.params]) if is_single else math.prod(shape_of(x))
@@ -380,7 +378,7 @@ class SampleBatch:
         gradient = grad(loss)
         return vmap(gradient, (None, *[0] * len(rows)))(list(params), *rows)  # type: ignore[no-any-return]
 
-    def _staged(self, rows: Sequence[Array]) -> Program:
+    def _traced_program(self, rows: Sequence[Array]) -> Program:
         """The Program of all gradients of these rows."""
         values = [*self.params, *self.shared, *rows]
         counts = len(self.params), len(self.params) + len(self.shared)
@@ -392,9 +390,9 @@ class SampleBatch:
             return stage.program(variables, outs)
 
     def of_rows(self, rows: Sequence[Array]) -> list[SampleGradients]:
-        """The gradients of the samples in some rows: by structure, or as arrays where the loss cannot be traced.
+        """The gradients of the samples in some rows: by structure, or as arrays if the loss cannot be traced.
 
-        Those of half precision are in single precision: their squares would vanish or overflow.
+        Half precision becomes single precision, as squares would vanish or overflow.
         """
         gradients = self._of_rows(rows)
         return [x.converted(np.dtype(np.float32)) if x.dtype == np.float16 else x for x in gradients]
@@ -402,7 +400,7 @@ class SampleBatch:
     def _of_rows(self, rows: Sequence[Array]) -> list[SampleGradients]:
         samples = shape_of(rows[0])[0]
         try:
-            program = self._staged(rows)
+            program = self._traced_program(rows)
         except StagingError:
             outs = self._gradients(self.params, self.shared, defensive_copies(rows))
             return [SampleGradients(samples, shape_of(out)[1:], dtype_of(out), dense=out) for out in outs]
@@ -411,7 +409,7 @@ class SampleBatch:
         return sample_gradients(program, values, samples)
 
     def safely(self, compute: Callable[[], list[Array]]) -> list[Array]:
-        """What a function computes from gradients, with their structural zeros where it is NaN without."""
+        """A function of the gradients, with structural zeros in them if it is NaN without."""
         if are_zeros_structural():
             return compute()
         if not any([type(x) is Tracer and is_recorded(x) for x in (*self.params, *self.shared, *self.rows)]):
@@ -423,13 +421,13 @@ class SampleBatch:
             return compute()
 
     def _chunk(self, needs_array: Callable[[SampleGradients], bool]) -> int:
-        """How many samples are computed at once, so that gradients that are needed as arrays stay in CHUNK_BYTES."""
+        """The number of samples to compute at once, so that gradient arrays stay in CHUNK_BYTES."""
         each = sum([math.prod(shape_of(x)) * dtype_of(x).itemsize for x in self.params])
         if self.samples * each <= CHUNK_BYTES:
             return max(1, self.samples)
         stage = Stage("per_sample")
         try:
-            program = self._staged(self.rows)
+            program = self._traced_program(self.rows)
             with TransformScope(stage, staging=True), running(stage):
                 inputs = [stage.variable(x.aval) for x in program.inputs]
                 gradients = sample_gradients(program, inputs, self.samples)
@@ -441,7 +439,7 @@ class SampleBatch:
         return self.samples if self.samples * each <= CHUNK_BYTES else max(1, CHUNK_BYTES // each)
 
     def _parts(self, chunk: int) -> tuple[list[Array], list[Array]]:
-        """The rows of the samples in chunks, (chunks, chunk, ...), and those of the samples that are left."""
+        """The rows of the samples in chunks, (chunks, chunk, ...), and the remaining rows."""
         count = self.samples // chunk
         stop = count * chunk
         stacked = [reshape(x[:stop], shape=(count, chunk, *shape_of(x)[1:])) for x in self.rows]
@@ -467,7 +465,7 @@ class SampleBatch:
         join: Callable[[list[Array], list[Array]], list[Array]],
         needs_array: Choice,
     ) -> list[Array]:
-        """What is computed from chunks of the gradients, joined one after the other."""
+        """The results for chunks of the gradients, joined one after the other."""
         chunk = self._chunk(needs_array)
 
         def whole() -> list[Array]:
@@ -558,7 +556,7 @@ def _in_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _root(squares: Array) -> Array:
-    """The square root, whose derivative at zero is taken to be zero."""
+    """The square root, with derivative zero at zero."""
     is_zero = squares == 0
     return np.where(is_zero, 0, np.sqrt(np.where(is_zero, 1, squares)))
 
@@ -593,7 +591,7 @@ def _kernel(x: Array | OneHot, y: Array | OneHot, dtype: np.dtype[Any], pairs: b
 
 
 def _both(x: Factors, y: Factors) -> tuple[Factors, Factors]:
-    """Factors of which both or none have rows for their left factor."""
+    """Factors whose left factors are both rows, or both none."""
     if isinstance(x.left, OneHot) != isinstance(y.left, OneHot):
         return x._replace(left=x.left_array()), y._replace(left=y.left_array())
     return x, y
@@ -639,7 +637,7 @@ def _with_shared(x: Factors, shared: Array) -> Array:
 
 def _costs(x: SampleGradients, factors: Sequence[Factors]) -> tuple[int, int]:
     """The multiplications for a squared norm by factors and by an array."""
-    counts = [one.counts for one in factors]
+    counts = [factor.counts for factor in factors]
     by_factors = 0
     for groups, t, p, q in counts:
         for _, u, _, _ in counts:
@@ -650,7 +648,7 @@ def _costs(x: SampleGradients, factors: Sequence[Factors]) -> tuple[int, int]:
 
 
 def _norms_need_array(x: SampleGradients) -> bool:
-    """Whether squared norms are computed from the gradients as an array."""
+    """Whether the gradient array is the cheaper source of squared norms."""
     if x.dense is not None:
         return True
     if not x.terms:
@@ -672,10 +670,10 @@ def _squared_norm(x: SampleGradients) -> Array:
         flat = _flat(x.array())
         return _rows_product(flat, flat)
     factors = x.factors() or []
-    parts = [_products(one, one) for one in factors]
+    parts = [_products(factor, factor) for factor in factors]
     parts += [2 * _products(first, second) for i, first in enumerate(factors) for second in factors[:i]]
     if x.shared is not None:
-        parts += [2 * _with_shared(one, x.shared) for one in factors]
+        parts += [2 * _with_shared(factor, x.shared) for factor in factors]
         parts.append(np.sum(np.square(x.shared)))
     if not factors:
         return broadcast(parts[0], shape=(x.samples,))
@@ -684,7 +682,7 @@ def _squared_norm(x: SampleGradients) -> Array:
 
 
 def _upper_squared_norm(x: SampleGradients) -> Array:
-    """Squared norms that rounding has not made smaller: no gradient that is clipped by them is longer than allowed.
+    """Squared norms of at least the exact value: clipping by them leaves no gradient too long.
 
     Positions whose terms cancel leave an error of the size of the terms, whose sum is at most (Σ_t |l_t| |r_t|)².
     """
@@ -693,9 +691,9 @@ def _upper_squared_norm(x: SampleGradients) -> Array:
     if not factors or (x.shared is None and len(factors) == 1 and _is_single(factors[0])):
         return squares
     lengths = []
-    for one in factors:
-        of_right = _root(_rows_squares(one.right))
-        of_each = of_right if isinstance(one.left, OneHot) else of_right * _root(_rows_squares(one.left))
+    for factor in factors:
+        of_right = _root(_rows_squares(factor.right))
+        of_each = of_right if isinstance(factor.left, OneHot) else of_right * _root(_rows_squares(factor.left))
         lengths.append(reduce_sum(of_each, axes=(1, 2)))
     if x.shared is not None:
         lengths.append(_root(np.sum(np.square(x.shared))))
@@ -709,7 +707,7 @@ def _rows_squares(x: Array) -> Array:
 
 
 def _pairs_need_array(x: SampleGradients, others: int | None = None) -> bool:
-    """Whether inner products of all pairs are computed from the gradients as an array."""
+    """Whether the gradient array is the cheaper source of the inner products of all pairs."""
     if x.dense is not None:
         return True
     if not x.terms:
@@ -718,7 +716,7 @@ def _pairs_need_array(x: SampleGradients, others: int | None = None) -> bool:
     if factors is None:
         return True
     samples, others = x.samples, x.samples if others is None else others
-    counts = [one.counts for one in factors]
+    counts = [factor.counts for factor in factors]
     if [(groups, t) for groups, t, _, _ in counts] == [(1, 1)]:
         return False
     positions = sum([t for _, t, _, _ in counts])
@@ -726,8 +724,8 @@ def _pairs_need_array(x: SampleGradients, others: int | None = None) -> bool:
     size = math.prod(x.shape)
     by_factors = samples * others * groups * positions**2 * (p + q)
     by_array = (samples + others) * positions * size + samples * others * size
-    held = samples * others * groups * positions**2 * x.dtype.itemsize
-    return by_factors > by_array or held > max(CHUNK_BYTES, (samples + others) * size * x.dtype.itemsize)
+    gram_bytes = samples * others * groups * positions**2 * x.dtype.itemsize
+    return by_factors > by_array or gram_bytes > max(CHUNK_BYTES, (samples + others) * size * x.dtype.itemsize)
 
 
 def inner_products(gradients: Sequence[SampleGradients], others: Sequence[SampleGradients]) -> Array:
@@ -741,19 +739,19 @@ def _inner_product(x: SampleGradients, y: SampleGradients) -> Array:
     rows, columns = x.factors() or [], y.factors() or []
     parts = [_pair_products(first, second) for first in rows for second in columns]
     if x.shared is not None and y.shared is not None:
-        parts += [reshape(_with_shared(one, y.shared), shape=(x.samples, 1)) for one in rows]
-        parts += [_with_shared(one, x.shared) for one in columns]
+        parts += [reshape(_with_shared(factor, y.shared), shape=(x.samples, 1)) for factor in rows]
+        parts += [_with_shared(factor, x.shared) for factor in columns]
         parts.append(np.sum(x.shared * y.shared))
     total = _sum(parts)
     return total if len(shape_of(total)) == 2 else broadcast(total, shape=(x.samples, y.samples))
 
 
 def _moments_need_array(x: SampleGradients) -> bool:
-    """Whether variances are computed from the gradients as an array."""
+    """Whether the gradient array is the cheaper source of variances."""
     if x.dense is not None or len(x.terms) > 1:
         return True
     factors = x.factors() or []
-    return not all([one.counts[1] == 1 and not isinstance(one.left, OneHot) for one in factors])
+    return not all([factor.counts[1] == 1 and not isinstance(factor.left, OneHot) for factor in factors])
 
 
 def moments(gradients: Sequence[SampleGradients]) -> list[Array]:

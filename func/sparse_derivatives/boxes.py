@@ -1,9 +1,4 @@
-"""Windows: a Program evaluated for a part of its outputs, a box of each.
-
-Which box of each value is needed is found from the outputs back to the inputs. Shifts are then slices of the operand
-alone: a concatenation is the one part that the box meets, a padding the value inside. What is not a move or
-elementwise is evaluated as a whole.
-"""
+"""Windows: a Program evaluated for a part of its outputs, an index box of each."""
 
 from __future__ import annotations
 
@@ -28,10 +23,10 @@ def windowed(program: Program, values: Sequence[Any], boxes: Sequence[Box]) -> l
     for out, box in zip(program.outputs, boxes, strict=True):
         _need(needed, out, box)
     for equation in reversed(program.equations):
-        found = [needed[x] for x in equation.outputs if x in needed]
-        if not found:
+        output_boxes = [needed[x] for x in equation.outputs if x in needed]
+        if not output_boxes:
             continue
-        parts = _operand_boxes(equation, found[0])
+        parts = _operand_windows(equation, output_boxes[0])
         if parts is None:
             needed.update({x: _whole(x.shape) for x in equation.outputs})
             parts = [_whole(shape_of(x)) for x in equation.inputs]
@@ -53,14 +48,14 @@ def _whole(shape: Sequence[int]) -> Box:
 
 
 def _need(needed: dict[Var, Box], x: Any, box: Box) -> None:
-    """Note that a box of a value is needed: the hull of all such boxes will be computed."""
+    """Note the need for a box of a value: the hull of all such boxes will be computed."""
     if type(x) is Var:
         other = needed.get(x, box)
         needed[x] = tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in zip(box, other, strict=True)])
 
 
 def _cut(value: Any, box: Box, part: Box) -> Any:
-    """A part of a value that is there for a box."""
+    """The part for a box of an available value."""
     if part == box:
         return value
     return getitem(
@@ -79,8 +74,8 @@ def _is_elementwise(equation: Equation) -> bool:
     return is_linear or isinstance(primitive, Elementwise) or primitive in (where, broadcast)
 
 
-def _operand_boxes(equation: Equation, box: Box) -> list[Box | None] | None:
-    """Which box of each operand a box of the output needs, None for nothing; None where it needs all of all."""
+def _operand_windows(equation: Equation, box: Box) -> list[Box | None] | None:
+    """The necessary box of each operand for a box of the output, None for nothing; None if all of all."""
     primitive, params = equation.primitive, equation.params
     shapes = [tuple(shape_of(x)) for x in equation.inputs]
     if any([start == stop for start, stop in box]):
@@ -129,11 +124,11 @@ def _box_before_index(index: Sequence[Any], box: Box) -> list[Box | None] | None
 
 
 def _box_inside(index: Sequence[Any], box: Box) -> list[Box | None] | None:
-    """The box of a value that is embedded, nothing where the box misses it; None for an index that is no box."""
+    """The box of an embedded value, empty if the box misses it; None for an index that is not a box."""
     if any([not isinstance(entry, tuple) or entry[2] != 1 for entry in index]):
         return None
-    inner = [(max(a, i) - i, min(b, j) - i) for (a, b), (i, j, _) in zip(box, index, strict=True)]
-    return [tuple(inner) if all([a < b for a, b in inner]) else None]
+    inside = [(max(a, i) - i, min(b, j) - i) for (a, b), (i, j, _) in zip(box, index, strict=True)]
+    return [tuple(inside) if all([a < b for a, b in inside]) else None]
 
 
 def _evaluate(equation: Equation, needed: dict[Var, Box], parts: dict[Var, Any]) -> Any:
@@ -141,7 +136,7 @@ def _evaluate(equation: Equation, needed: dict[Var, Box], parts: dict[Var, Any])
     primitive, params = equation.primitive, equation.params
     box = needed[next(x for x in equation.outputs if x in needed)]
     out = equation.outputs[0]
-    boxes = _operand_boxes(equation, box)
+    boxes = _operand_windows(equation, box)
     if boxes is None:
         return bind(primitive, tuple([_at(parts, needed, x, _whole(shape_of(x))) for x in equation.inputs]), params)
     shape = tuple([b - a for a, b in box])

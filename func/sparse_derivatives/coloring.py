@@ -1,11 +1,11 @@
-"""Colourings: which columns (rows) of a sparse Jacobian or Hessian are evaluated together.
+"""Colourings: groups of columns (rows) of a sparse Jacobian or Hessian to evaluate together.
 
-Columns without a common row may have one colour: the product of the Jacobian with the sum of their unit vectors holds
-the entries of all of them. A star colouring of a symmetric pattern allows more: neighbours differ in colour, and each
-path of four vertices has at least three colours, so that of H[i, j] and H[j, i] one can be read. An acyclic colouring
-allows still more: the vertices of any two colours form trees, along which entries are found by substitution.
-Source: Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29;
-Gebremedhin et al. (2009), INFORMS J. Comput. 21.
+Columns without a common row may have one colour: the product of the Jacobian with the sum of their unit vectors
+contains the entries of all of them. A star colouring of a symmetric pattern allows more: neighbours differ in colour,
+and each path of four vertices has at least three colours. A product then shows H[i, j] or H[j, i]. An acyclic colouring
+allows still more: the vertices of any two colours form trees, along which substitution yields the entries. Source:
+Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29; Gebremedhin et
+al. (2009), INFORMS J. Comput. 21.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ def greedy_star(  # type: ignore[no-untyped-def]
         for i in range(starts[v], starts[v + 1]):
             w = neighbours[i]
             if colors[w] >= 0:
-                found = 0
+                has_free = 0
                 for k in range(starts[w], starts[w + 1]):
                     x = neighbours[k]
                     if x != v and colors[x] == color:
                         hub[star[edges[k]]] = w
                         star[edges[i]] = star[edges[k]]
-                        found = 1
+                        has_free = 1
                         break
-                if found == 0:
+                if has_free == 0:
                     c = colors[w]
                     if first_from[c] == v and first_to[c] != w:
                         hub[star[first_edge[c]]] = v
@@ -170,7 +170,7 @@ def greedy_acyclic(  # type: ignore[no-untyped-def]
 
 @routine_code.native_routine
 def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed, below, above):  # type: ignore[no-untyped-def]
-    """The edges of a forest, each after those below it: `queue` has them, `below` and `above` the ends of each."""
+    """The edges of a forest, children first: `queue` has them, `below` and `above` the ends of each."""
     length = 0
     for node in range(0, count):
         leaf = node
@@ -211,13 +211,13 @@ def _int64(array: Any) -> Any:
 
 
 MAX_MEETINGS = 3_000_000_000
-"""Where columns meet each other in rows more often than this, each gets its own colour."""
+"""The limit of common rows of columns, beyond which each column gets a separate colour."""
 
 
 def color_columns(pattern: Any) -> Any:
     """The colour of each column of a CSR pattern: columns of one colour have no common row.
 
-    Columns are taken in their order, which is best for bands, or, where that needs fewer colours, from the fullest on.
+    Goes through the columns in order, which is best for bands, or from the fullest on if that needs fewer colours.
     """
     count = pattern.shape[1]
     if np.sum(np.diff(pattern.indptr).astype(float) ** 2) > MAX_MEETINGS:
@@ -245,7 +245,7 @@ class StarColoring:
     def __init__(self, colors: Any, hubs: Any) -> None:
         self.colors = colors
         self.hubs = hubs
-        """For each entry of the pattern in CSR order: the vertex (its row or column) by whose colour it is read."""
+        """For each entry of the pattern in CSR order: the vertex (row or column) whose colour's product shows it."""
 
 
 def color_star(pattern: Any) -> StarColoring:
@@ -275,7 +275,7 @@ class AcyclicColoring:
         rows = np.repeat(np.arange(count), np.diff(pattern.indptr))
         self.diagonal = np.flatnonzero(rows == pattern.indices)
         self.off = np.flatnonzero(rows != pattern.indices)
-        """Where the diagonal and the other entries stand among those of the pattern."""
+        """The places of the diagonal and of the other entries among those of the pattern."""
         graph = _Edges(rows[self.off], _int64(pattern.indices[self.off]), count)
         self.colors = colors = np.full(count, -1, np.int64)
         marks = [np.full(count + 1, -1, np.int64) for _ in range(3)]

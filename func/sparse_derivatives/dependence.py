@@ -1,12 +1,12 @@
-"""Dependence: the pattern of a Program's Jacobian, found by passing index sets through its equations.
+"""Dependence: the pattern of a Program's Jacobian, from index sets passed through its equations.
 
-Rules stand for what is linear: moves of elements, sums, contractions, triangular and sparse solves. A primitive that
-is not elementwise is taken as its own tangent map, traced from its jvp, in which these rules apply: so the softmax of
-each row depends on that row, and the factor of a matrix of a batch on that matrix. Where neither a rule nor a jvp
-exists, each output depends on everything that any operand depends on.
+Linear primitives have rules: moves of elements, sums, contractions, triangular and sparse solves. A nonlinear, not
+elementwise primitive is replaced by its tangent map, traced from its jvp, in which these rules apply: so the softmax of
+each row depends on that row, and the factor of a matrix of a batch on that matrix. Without a rule or a jvp, each output
+depends on everything that any operand depends on.
 
-Integers, truth values and constants depend on nothing. Values that follow from them alone are known, and make patterns
-tighter: indices of gathers, zeros of factors, conditions.
+Integers, truth values and constants depend on nothing. Values that follow from them alone are known, and tighten
+patterns: indices of gathers, zeros of factors, conditions.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.support.strided import strided_places
-from func.backends.support.windows import lags_of
-from func.backends.support.windows import windows as windows_of
+from func.backends.array_helpers.strided import strided_places
+from func.backends.array_helpers.windows import lags_of
+from func.backends.array_helpers.windows import windows as windows_of
 from func.interpreters.calls.call_primitives import CallPrimitive
 from func.interpreters.control.branches import cond_call
 from func.interpreters.control.scan import scan_call
@@ -58,7 +58,7 @@ UNKNOWN: Any = object()
 
 
 class Operands:
-    """What a rule knows of one equation: the index sets, the avals, and, when asked for, the known values."""
+    """The facts of one equation for its rule: the index sets, the avals, and, on demand, the known values."""
 
     __slots__ = ("avals", "out", "params", "primitive", "sets", "value")
 
@@ -81,7 +81,7 @@ class Operands:
 
 
 def dependence(program: Program, sets: Sequence[Sets], values: Sequence[Any], at_point: bool = False) -> list[Sets]:
-    """The index sets of a Program's outputs from those of its inputs; values are UNKNOWN where they are not known.
+    """The index sets of a Program's outputs from those of its inputs; unknown values are UNKNOWN.
 
     With `at_point` each partial derivative that is zero at the known values removes its entry.
     """
@@ -98,7 +98,7 @@ class Walk:
         self.known: dict[Var, Any] = dict(program.constants)
         self.known.update({x: v for x, v in zip(program.inputs, values, strict=True) if v is not UNKNOWN})
         self.sources: dict[Var, Equation] = {}
-        """The equations of values that are known once somebody asks for them."""
+        """The equations of known values, computed on demand."""
 
     def outputs(self) -> list[Sets]:
         for equation in self.program.equations:
@@ -106,7 +106,7 @@ class Walk:
         return [self.sets.get(x) if type(x) is Var else None for x in self.program.outputs]
 
     def values(self) -> list[Any]:
-        """The outputs that are known."""
+        """The known outputs."""
         return [self.value(x) for x in self.program.outputs]
 
     def value(self, x: Any) -> Any:
@@ -158,8 +158,8 @@ class Walk:
             return CONTROL[primitive](equation, sets, values, self.at_point)
         called = getattr(params.get("compiled"), "program", None)
         if isinstance(called, Program):
-            inner = Walk(called, sets, [self.value(x) for x in equation.inputs], self.at_point)
-            return inner.outputs()
+            walk = Walk(called, sets, [self.value(x) for x in equation.inputs], self.at_point)
+            return walk.outputs()
         out = equation.outputs[0].aval
         operands = Operands(primitive, sets, avals, params, out, lambda i: self.value(equation.inputs[i]))
         if isinstance(primitive, Elementwise):
@@ -203,12 +203,12 @@ class Walk:
 
 
 def _evaluated(equation: Equation, operands: tuple[Any, ...]) -> Sequence[Any]:
-    """The outputs at known values; UNKNOWN where one is not known after all."""
+    """The outputs at known values; UNKNOWN if one of them is unknown."""
     if all([operand is not UNKNOWN for operand in operands]):
         try:
             with np.errstate(all="ignore"):
                 out = bind(equation.primitive, operands, equation.params)
-        except Exception:  # the call itself will raise it, or never come here
+        except Exception:  # the call itself will raise it, or never get here
             pass
         else:
             return out if equation.primitive.multiple else (out,)
@@ -225,7 +225,7 @@ def _on_everything(equation: Equation, sets: Sequence[Sets]) -> list[Sets]:
 def _tangent_program(
     primitive: Primitive, params: Any, avals: Sequence[Aval], active: Sequence[bool]
 ) -> Program | None:
-    """The Program (primals, active tangents) -> tangents of the outputs; None where there is none that tells more."""
+    """The Program (primals, active tangents) -> tangents of the outputs; None if none is more precise."""
 
     def tangents_of(*operands: Any) -> list[Any]:
         remaining = iter(operands[len(avals) :])
@@ -239,7 +239,7 @@ def _tangent_program(
     seeds = [aval for aval, is_active in zip(avals, active, strict=True) if is_active]
     try:
         program = stage_flat(tangents_of, [*avals, *seeds], DerivedStage("sparsity"))
-    except Exception:  # no jvp, or one that looks at numbers
+    except Exception:  # no jvp, or one that depends on numbers
         return None
     program = program.pruned()
     on_tangents = set(program.inputs[len(avals) :])
@@ -253,12 +253,12 @@ def _tangent_program(
 
 
 def _body_program(primitive: Primitive, params: Any, avals: Sequence[Aval]) -> Program | None:
-    """The Program of the function that a call runs, where the derivative of the call is that of the function."""
+    """The Program of the function of a call, if the derivative of the call is that of the function."""
     if primitive.body is None:
         return None
     try:
         return stage_flat(primitive.body(params), avals, DerivedStage("sparsity"))
-    except Exception:  # a function that looks at numbers
+    except Exception:  # a function that depends on numbers
         return None
 
 
@@ -278,7 +278,7 @@ def _partial_at(primitive: Elementwise, position: int, values: Sequence[Any]) ->
 
 
 def _without_zeros(sets: IndexSets, factor: Any) -> Sets:
-    """The sets without those of elements that a known factor makes zero."""
+    """The sets without those of elements that a known factor zeroes."""
     if factor is UNKNOWN:
         return sets
     mask = np.asarray(factor) != 0
@@ -288,7 +288,7 @@ def _without_zeros(sets: IndexSets, factor: Any) -> Sets:
 
 
 GENERAL: Any = object()
-"""What a rule returns that knows nothing of such operands: the tangent map is looked at."""
+"""The result of a rule for unsupported operands: use the tangent map."""
 Rule: TypeAlias = Callable[[Operands], Any]
 RULES: dict[Primitive, Rule] = {}
 
@@ -304,11 +304,11 @@ def rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
 
 
 @rule(getitem, embed, permute, broadcast)
-def _moved(operands: Operands) -> Sets:
-    """The primitive itself, applied to integers, says where each element comes from."""
+def _moved_elements(operands: Operands) -> Sets:
+    """Trace moves: the primitive itself, applied to integers, shows the source of each element."""
     sets, primitive = operands.sets[0], operands.primitive
     assert sets is not None
-    return sets.moved(lambda x: primitive.impl(np, x, **operands.params), operands.out.shape)
+    return sets.after_move(lambda x: primitive.impl(np, x, **operands.params), operands.out.shape)
 
 
 @rule(reshape)
@@ -345,7 +345,7 @@ def _joined(operands: Operands, parts: Sequence[Sets], join: Callable[..., Any])
             def move(numbers: Any, i: int = i) -> Any:
                 return join(*[numbers if k == i else np.zeros(shape, np.int64) for k, shape in enumerate(shapes)])
 
-            alone.append(x.moved(move, operands.out.shape))
+            alone.append(x.after_move(move, operands.out.shape))
     return union(operands.out.shape, alone)
 
 
@@ -420,7 +420,7 @@ def _numbers(shape: Sequence[int]) -> Any:
 @rule(windows)
 def _windowed(operands: Operands) -> Sets:
     assert operands.sets[0] is not None
-    return operands.sets[0].moved(lambda x: windows_of(np, x, **operands.params), operands.out.shape)
+    return operands.sets[0].after_move(lambda x: windows_of(np, x, **operands.params), operands.out.shape)
 
 
 @rule(overlap_add)
@@ -436,7 +436,7 @@ def _taken(operands: Operands) -> Sets:
     sets = operands.sets[0]
     assert sets is not None
     places = strided_places(np, *operands.params["placement"])
-    return sets.moved(lambda x: np.reshape(x, -1)[places], operands.out.shape)
+    return sets.after_move(lambda x: np.reshape(x, -1)[places], operands.out.shape)
 
 
 @rule(place)
@@ -455,7 +455,7 @@ def _reordered(operands: Operands) -> Sets:
     assert sets is not None
     if order is UNKNOWN:
         return sets.spread((axis,), operands.out.shape)
-    return sets.moved(lambda x: np.take_along_axis(x, np.asarray(order), axis), operands.out.shape)
+    return sets.after_move(lambda x: np.take_along_axis(x, np.asarray(order), axis), operands.out.shape)
 
 
 def _index(operands: Operands, first: int) -> Any:
@@ -471,7 +471,7 @@ def _gathered(operands: Operands) -> Sets:
     sets, index, shape = operands.sets[0], _index(operands, 1), operands.out.shape
     assert sets is not None
     if index is not UNKNOWN:
-        return sets.moved(lambda x: x[index], shape)
+        return sets.after_move(lambda x: x[index], shape)
     axis, count = operands.params["axis"], len(operands.avals) - 1
     merged = sets.merged(range(axis, axis + count))
     ones = (1,) * len(operands.avals[1].shape)
@@ -479,7 +479,7 @@ def _gathered(operands: Operands) -> Sets:
 
 
 def _written_anywhere(operands: Operands) -> Sets:
-    """The sets where a value is written at unknown places along the indexed axes."""
+    """The sets after a write of a value at unknown places along the indexed axes."""
     x, value = operands.sets[:2]
     shape, axis, count = operands.out.shape, operands.params["axis"], len(operands.avals) - 2
     parts = [] if x is None else [x]
@@ -533,7 +533,7 @@ MAX_TERMS = 50_000_000
 
 
 def _contracted_with(operands: Operands, position: int) -> Sets:
-    """The dependence of a contraction through one operand; of a known other one only the nonzero elements count."""
+    """The dependence of a contraction through one operand; a known other one contributes its nonzero elements only."""
     spec, shape = operands.params["spec"], operands.out.shape
     sets = operands.sets[position]
     assert sets is not None
@@ -559,11 +559,11 @@ def _contracted_with(operands: Operands, position: int) -> Sets:
             outs, ins = np.broadcast_arrays(outs, ins)
             return sets.times(outs, ins, shape)
     merged = sets.merged([axis for axis, label in enumerate(mine) if label not in spec.out])
-    kept = [label for label in mine if label in spec.out]
-    order = sorted(range(len(kept)), key=lambda k: spec.out.index(kept[k]))
-    moved = merged.moved(lambda x: np.transpose(x, order), tuple([merged.shape[k] for k in order]))
-    ones = tuple([lengths[label] if label in kept else 1 for label in spec.out])
-    return moved.reshaped(ones).broadcast(shape)
+    labels = [label for label in mine if label in spec.out]
+    order = sorted(range(len(labels)), key=lambda k: spec.out.index(labels[k]))
+    permuted = merged.after_move(lambda x: np.transpose(x, order), tuple([merged.shape[k] for k in order]))
+    ones = tuple([lengths[label] if label in labels else 1 for label in spec.out])
+    return permuted.reshaped(ones).broadcast(shape)
 
 
 @rule(correlate)
@@ -590,7 +590,7 @@ def _correlated(operands: Operands) -> Sets:
 
 
 def _paired_along_last(operands: Operands, sets: IndexSets, outs: Any, ins: Any, partners: Any, is_zero: Any) -> Sets:
-    """The sets of sums of products along the last axis, given the positions that meet there."""
+    """The sets of sums of products along the last axis, from the positions that meet there."""
     out_numbers = _numbers(operands.out.shape)[..., outs]
     in_numbers = np.broadcast_to(_numbers(sets.shape)[..., ins], out_numbers.shape)
     live = np.broadcast_to(~is_zero[..., partners], out_numbers.shape)
@@ -661,7 +661,7 @@ def _solved_sparsely(operands: Operands) -> Sets:
 
 
 def _cond(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_point: bool) -> list[Sets]:
-    """The union of all branches; the one that is taken, where the index is known."""
+    """The union of all branches; only the branch taken if the index is known."""
     branches = equation.params["branches"]
     if values[0] is not UNKNOWN:
         branches = [branches[int(np.clip(values[0], 0, len(branches) - 1))]]
@@ -683,7 +683,7 @@ def _joint(shapes: Sequence[Any], old: Sequence[Sets], new: Sequence[Sets]) -> l
 
 
 MAX_ROUNDS = 100
-"""Sets of a loop that still grow after so many rounds are taken for everything."""
+"""The rounds after which growing sets of a loop count as everything."""
 
 
 def _fixed_point(
@@ -713,7 +713,7 @@ def _while(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_p
 
 
 def _scan(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_point: bool) -> list[Sets]:
-    """Step by step; for many steps as one step that takes the rows of all, to a fixed point."""
+    """Step by step; for many steps as one step on the rows of all, to a fixed point."""
     body, loop = equation.params["body"].program, equation.params["loop"]
     middle = loop.consts + loop.carries
     consts, carry, xs = list(sets[: loop.consts]), list(sets[loop.consts : middle]), list(sets[middle:])
@@ -723,7 +723,7 @@ def _scan(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_po
     if loop.length > MAX_UNROLLED:
         return _long_scan(equation, consts, carry, xs, known_consts)
     for step in reversed(range(loop.length)) if loop.reverse else range(loop.length):
-        row = [None if x is None else x.moved(operator.itemgetter(step), x.shape[1:]) for x in xs]
+        row = [None if x is None else x.after_move(operator.itemgetter(step), x.shape[1:]) for x in xs]
         known_row = [UNKNOWN if x is UNKNOWN else np.asarray(x)[step] for x in known_xs]
         walk = Walk(body, [*consts, *carry, *row], [*known_consts, *known_carry, *known_row], at_point)
         results = walk.outputs()

@@ -36,16 +36,16 @@ from func.transforms.vmapping import vmap
 FEW_COLORS = 12
 """Up to this number of colours a bidirectional colouring is not tried."""
 MAX_PLANS = 32
-"""For how many values of integer arrays evaluations are kept."""
+"""The number of values of integer arrays with stored evaluations."""
 MAX_KINDS = 256
-"""For how many shapes, dtypes and numbers evaluations are kept."""
+"""The number of shapes, dtypes and numbers with stored evaluations."""
 CONSTANT_TYPES = (
     *(bool, int, str, bytes, type(None), type(Ellipsis), range, enum.Enum, np.number, np.bool_, np.character),
     *(np.datetime64, np.dtype, np.ufunc, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
 )
-"""What does not change; a function is read once, as a closure is."""
+"""The fixed parts of a function, read once, like a closure."""
 WORTH = 4
-"""How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
+"""The factor of fewer products than for the dense Jacobian at which "auto" becomes sparse."""
 
 
 @keeps_parameters
@@ -57,19 +57,19 @@ def sparsity(
     argnames: str | tuple[str, ...] | None = None,
     at_point: bool = False,
 ) -> Callable[..., Any]:
-    """The pattern of the Jacobian, found from the function's Program without computing derivatives.
+    """The pattern of the Jacobian, from the function's Program, without derivatives.
 
-    Called with the function's arguments, it gives a SciPy CSR array of truth values, of shape (elements of all outputs,
-    elements of all chosen arguments), in C order and in the order of the leaves. It holds every entry that can be
-    nonzero for some values of the floating point arguments. Integers, truth values and what is not an array count as
-    fixed: indices and conditions computed from them make the pattern tighter.
+    Called with the function's arguments, it returns a SciPy CSR array of truth values. Its shape is (elements of all
+    outputs, elements of all selected arguments), in C order and in the order of the leaves. It contains every entry
+    that can be nonzero for some values of the floating point arguments. Integers, truth values and non-arrays are
+    fixed: indices and conditions computed from them tighten the pattern.
 
     Args:
         f: The function; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
-        at_point: Use the values of all arguments: the pattern of this one Jacobian, without entries that are zero
-            because a factor is zero, a branch is not taken, or a maximum is another operand's.
+        at_point: Use the values of all arguments: the pattern of this one Jacobian, without entries that are zero by a
+            zero factor, another branch, or another operand's maximum.
 
     Raises:
         StagingError: The function's Python or its shapes depend on values.
@@ -107,14 +107,14 @@ def sparse_jacobian(
     coloring: Any = None,
     check: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian as a SciPy CSR array, by its entries alone or by few products instead of one for each column.
+    """The Jacobian as a SciPy CSR array, entry by entry or by few products instead of one for each column.
 
     Its shape is (elements of all outputs, elements of all chosen arguments), as in `sparsity`. The first call with
     arguments of certain shapes finds the pattern, colours it and compiles the evaluation; later calls run native code.
-    Where each value depends on few elements, as in stencils, the entries are computed directly. Otherwise columns
-    without a common row share a product; where rows need fewer products, those share pullbacks; where a few rows and
-    columns are dense, both are used. All calls return the same structure, and store zeros in it. The arrays of the
-    structure are shared between calls and cannot be written to; `.copy()` has its own.
+    If each value depends on few elements, as in stencils, the code computes the entries directly. Otherwise columns
+    without a common row share a product, or rows share pullbacks if that needs fewer. A few dense rows and columns use
+    both. All calls return the same structure, and store zeros in it. Calls share the read-only arrays of the structure;
+    `.copy()` does not.
 
     Args:
         f: The function; plain NumPy code without Python decisions on values.
@@ -152,18 +152,18 @@ def sparse_hessian(
 ) -> Callable[..., Any]:
     """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
 
-    Its rows and columns are the elements of all chosen arguments. The pattern is that of the gradient's Jacobian; where
-    the entries are not computed directly, a star colouring, which uses the symmetry, says which columns share a
-    product. Otherwise as `sparse_jacobian`.
+    Its rows and columns are the elements of all selected arguments. The pattern is that of the gradient's Jacobian.
+    Unless it computes the entries directly, a star colouring, which uses the symmetry, groups the columns. Otherwise as
+    `sparse_jacobian`.
 
     Args:
         f: The function, which returns one number; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
         pattern: The pattern to use, a symmetric matrix, as in `sparse_jacobian`.
-        coloring: The colour of each column; columns of one colour have no common row. Or "acyclic": products for the
-            colours of an acyclic colouring, which needs fewer than the default, "star", and entries off the diagonal by
-            substitution. That pays where a product is expensive; rounding errors add up along the trees.
+        coloring: The colour of each column; columns of one colour have no common row. Or "acyclic": an acyclic
+            colouring, which needs fewer products than the default, "star", and substitution for entries off the
+            diagonal. This pays off for expensive products; rounding errors add up along the trees.
         check: Compare each result with a product in a random direction.
 
     Raises:
@@ -185,18 +185,18 @@ def sparse_hessian(
 def _evaluations(
     f: Callable[..., Any], selection: Selection, pattern: Any, coloring: Any, check: bool
 ) -> Callable[..., Any]:
-    """The calls of a sparse derivative; `sparse_entries` tells `func.to_c` how its entries are computed."""
+    """The calls of a sparse derivative; `sparse_entries` returns the computation of its entries for `func.to_c`."""
     evaluate = _Evaluations(f, selection)
-    evaluate.given = pattern, coloring, check
+    evaluate.user_options = pattern, coloring, check
     call: Any = functools.partial(evaluate)
     call.sparse_entries = evaluate.entries
     return call  # type: ignore[no-any-return]
 
 
 class _Call:
-    """One call: the floating point leaves, which move, and everything else, which is a part of the function."""
+    """One call: the floating point leaves, which vary, and everything else as a part of the function."""
 
-    __slots__ = ("active", "function", "leaves", "moving", "selection", "spec")
+    __slots__ = ("active", "function", "leaves", "selection", "spec", "varying")
 
     def __init__(
         self, function: Callable[..., Any], selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -205,7 +205,7 @@ class _Call:
         self.selection = selection
         places = selection.places(args, kwargs)
         self.leaves, self.spec = tree.flatten((args, kwargs))
-        self.moving = [i for i, leaf in enumerate(self.leaves) if _is_moving(leaf)]
+        self.varying = [i for i, leaf in enumerate(self.leaves) if _is_float_leaf(leaf)]
         self.active = self._active(args, kwargs, places)
         """The leaves to differentiate, by their positions among all leaves."""
 
@@ -225,15 +225,15 @@ class _Call:
             if is_chosen:
                 chosen.extend(range(start, start + count))
             start += count
-        moving = set(self.moving)
+        varying = set(self.varying)
         for i in chosen:
             leaf = self.leaves[i]
-            if i in moving and aval_of(leaf).dtype.kind == "c" and transform != "sparsity":
+            if i in varying and aval_of(leaf).dtype.kind == "c" and transform != "sparsity":
                 raise ArgumentError(
                     f"func.{transform}: complex arguments are not supported; differentiate with respect to real and "
                     "imaginary parts, x[0] + 1j * x[1]"
                 )
-        active = [i for i in chosen if i in moving]
+        active = [i for i in chosen if i in varying]
         if not active:
             if chosen:
                 array_leaf(self.leaves[chosen[0]], "the argument", transform)
@@ -243,11 +243,11 @@ class _Call:
         return active
 
     def key(self) -> Any:
-        """What the Program depends on besides the static arrays and the objects that may change."""
-        moving = set(self.moving)
+        """The facts on which the Program depends besides the static arrays and mutable objects."""
+        varying = set(self.varying)
         entries: list[Any] = []
         for i, leaf in enumerate(self.leaves):
-            if i in moving:
+            if i in varying:
                 entries.append((getattr(leaf, "shape", None), getattr(leaf, "dtype", float)))
             elif isinstance(leaf, np.ndarray):
                 entries.append((leaf.shape, leaf.dtype))
@@ -256,33 +256,33 @@ class _Call:
         return self.spec, tuple(entries)
 
     def static_arrays(self) -> list[Any]:
-        """Arrays of integers and the like, on whose values the pattern may depend."""
-        moving = set(self.moving)
+        """Arrays of integers and the like, whose values may determine the pattern."""
+        varying = set(self.varying)
         return [
             leaf
             for i, leaf in enumerate(self.leaves)
-            if i not in moving and isinstance(leaf, np.ndarray) and leaf.dtype.kind != "O"
+            if i not in varying and isinstance(leaf, np.ndarray) and leaf.dtype.kind != "O"
         ]
 
     def has_objects(self) -> bool:
         """Whether something may have changed that no comparison of arguments shows."""
-        moving = set(self.moving)
+        varying = set(self.varying)
         return any(
             [
                 leaf.dtype.kind == "O" if isinstance(leaf, np.ndarray) else not isinstance(leaf, CONSTANT_TYPES)
                 for i, leaf in enumerate(self.leaves)
-                if i not in moving
+                if i not in varying
             ]
         )
 
     def program(self) -> tuple[Program, Any]:
-        """The Program of the moving leaves, everything else fixed, and the structure of its output."""
+        """The Program of the varying leaves, everything else fixed, and the structure of its output."""
         fixed = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
-        moving, spec, function = self.moving, self.spec, self.function
+        varying, spec, function = self.varying, self.spec, self.function
 
         def closed(*values: Any) -> Any:
             full = list(fixed)
-            for i, value in zip(moving, values, strict=True):
+            for i, value in zip(varying, values, strict=True):
                 full[i] = value
             args, kwargs = tree.unflatten(spec, full)
             return function(*args, **kwargs)
@@ -292,27 +292,27 @@ class _Call:
         return program.pruned(), out_spec
 
     def values(self) -> list[Any]:
-        """The moving leaves."""
-        return [self.leaves[i] for i in self.moving]
+        """The varying leaves."""
+        return [self.leaves[i] for i in self.varying]
 
     def inputs(self) -> list[int]:
-        """The positions of the leaves to differentiate among the moving ones."""
-        return [self.moving.index(i) for i in self.active]
+        """The positions of the leaves to differentiate among the varying ones."""
+        return [self.varying.index(i) for i in self.active]
 
     def sizes(self) -> list[int]:
         """The numbers of elements of the leaves to differentiate."""
         return [math.prod(np.shape(self.leaves[i])) for i in self.active]
 
-    def pattern(self, staged: tuple[Program, Any], at_point: bool = False) -> Any:
-        """The pattern of the Jacobian of a Program of the moving leaves by the active ones."""
-        program = staged[0]
+    def pattern(self, program_and_tree: tuple[Program, Any], at_point: bool = False) -> Any:
+        """The pattern of the Jacobian of a Program of the varying leaves by the active ones."""
+        program = program_and_tree[0]
         count = sum(self.sizes())
-        sets: list[IndexSets | None] = [None] * len(self.moving)
+        sets: list[IndexSets | None] = [None] * len(self.varying)
         start = 0
         for position, size in zip(self.inputs(), self.sizes(), strict=True):
             sets[position] = IndexSets.identity(program.inputs[position].shape, start, count)
             start += size
-        values = self.values() if at_point else [UNKNOWN] * len(self.moving)
+        values = self.values() if at_point else [UNKNOWN] * len(self.varying)
         blocks = []
         for out, result in zip(program.outputs, dependence(program, sets, values, at_point), strict=True):
             size = math.prod(np.shape(out))
@@ -330,8 +330,8 @@ def _ordered(pattern: Any, count: int) -> Any:
     return scipy.sparse.csr_array(parts, shape=matrix.shape)
 
 
-def _is_moving(leaf: Any) -> bool:
-    """Whether a leaf is of floating point."""
+def _is_float_leaf(leaf: Any) -> bool:
+    """Whether a leaf has a floating point dtype."""
     if isinstance(leaf, (float, complex)):
         return True
     dtype = getattr(leaf, "dtype", None)
@@ -351,7 +351,7 @@ class _Evaluations:
     def __init__(self, function: Callable[..., Any], selection: Selection) -> None:
         self.function = function
         self.selection = selection
-        self.given: tuple[Any, Any, bool] = (None, None, False)
+        self.user_options: tuple[Any, Any, bool] = (None, None, False)
         self._plans: dict[Any, list[tuple[list[Any], _Plan]]] = {}
         self._plans_of_arrays: dict[Any, _Plan] = {}
         """Those of calls whose arguments are plain floating point arrays, by shapes and dtypes."""
@@ -367,16 +367,15 @@ class _Evaluations:
             call = _Call(self.function, self.selection, args, kwargs)
             values, plan = call.values(), self.plan(call)
         matrix = plan.matrix(values)
-        if self.given[2]:
+        if self.user_options[2]:
             plan.check(values, matrix)
         return matrix
 
     def entries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Any], list[int]]:
-        """For arguments like these: the function of floating point leaves that computes the entries, the pattern, those
-        leaves, and their places among all leaves."""
+        """(function of floating point leaves that computes the entries, pattern, those leaves, their places)."""
         call = _Call(self.function, self.selection, args, kwargs)
         plan = self.plan(call)
-        return plan.compute, plan.pattern, call.values(), call.moving
+        return plan.compute, plan.pattern, call.values(), call.varying
 
     def plan(self, call: _Call) -> _Plan:
         """The evaluation for a call like this one."""
@@ -390,7 +389,7 @@ class _Evaluations:
             if is_same and all([np.array_equal(a, b) for a, b in zip(known, arrays, strict=True)]):
                 return plan
         make = _HessianPlan if self.selection.transform == "sparse_hessian" else _JacobianPlan
-        plan = make(call, self.given[0], self.given[1])
+        plan = make(call, self.user_options[0], self.user_options[1])
         del plans[: len(plans) - MAX_PLANS + 1]
         plans.append(([array.copy() for array in arrays], plan))
         return plan
@@ -402,11 +401,11 @@ class _Plan:
     compute: Callable[..., Any]
     pattern: Any
     products: int
-    """How many products with the matrix an evaluation takes."""
-    staged: Program | None = None
-    """The function whose Jacobian the matrix is, where its pattern was found and not given."""
+    """The number of products with the matrix in an evaluation."""
+    program_of_terms: Program | None = None
+    """The function whose Jacobian the matrix is, if its pattern is not a user's."""
     multiply: Callable[..., Any] | None = None
-    """What `check` computes a product with; compiled when it is first needed."""
+    """The function that computes a product for `check`; compiled at its first use."""
 
     def __init__(self, call: _Call) -> None:
         self.transform = call.selection.transform
@@ -437,12 +436,19 @@ class _Plan:
             if not is_inexact(dtype):
                 raise TypeError(f"func.{self.transform} needs floating point outputs, but {self.name} returned {dtype}")
 
-    def given_pattern(self, given: Any, shape: tuple[int, int]) -> Any:
+    def user_pattern(self, stored: Any, shape: tuple[int, int]) -> Any:
         """A user's pattern, checked."""
-        if scipy.sparse.issparse(given):  # zeros that it stores are entries: a derivative is a pattern for others
-            given = scipy.sparse.csr_array(given)
-            given = scipy.sparse.csr_array((np.ones(given.nnz, bool), given.indices, given.indptr), shape=given.shape)
-        matrix = given if scipy.sparse.issparse(given) else np.asarray(given)
+        if scipy.sparse.issparse(stored):  # a stored zero is an entry, too
+            stored = scipy.sparse.csr_array(stored)
+            stored = scipy.sparse.csr_array(
+                (
+                    np.ones(stored.nnz, bool),
+                    stored.indices,
+                    stored.indptr,
+                ),
+                shape=stored.shape,
+            )
+        matrix = stored if scipy.sparse.issparse(stored) else np.asarray(stored)
         if matrix.ndim != 2 or matrix.shape != shape:
             raise ArgumentError(
                 f"func.{self.transform}: the pattern has shape {matrix.shape}, but the derivative of {self.name} has "
@@ -452,25 +458,25 @@ class _Plan:
 
     def matrix(self, values: Sequence[Any]) -> Any:
         """The derivative at these leaves."""
-        matrix = copy.copy(self.pattern)  # its structure has been checked
+        matrix = copy.copy(self.pattern)  # its structure is checked
         matrix.data = self.compute(*values)
         if isinstance(matrix.data, Tracer):  # the function closes over a traced value
             raise _untraceable(self.transform)
         return matrix
 
     @property
-    def lent(self) -> Any:
-        """The plan for functions that it keeps: if they kept it too, both would wait for the garbage collector."""
+    def reference(self) -> Any:
+        """A weak reference for the functions of the plan: a cycle would wait for the garbage collector."""
         return weakref.proxy(self)
 
     def evaluate_by(self, products: Callable[..., Any]) -> None:
-        """Compute the entries term by term where that takes less work than the products of the colouring."""
-        plan = self.lent
+        """Compute the entries term by term if that takes less work than the products of the colouring."""
+        plan = self.reference
 
         def compute(*values: Any) -> Any:
-            if plan.staged is not None and not nan_safe.are_zeros_structural():
+            if plan.program_of_terms is not None and not nan_safe.are_zeros_structural():
                 with contextlib.suppress(NotWorthwhile):
-                    data = entries(plan.staged, values, plan.active, plan.pattern, plan.products)
+                    data = entries(plan.program_of_terms, values, plan.active, plan.pattern, plan.products)
                     nan_safe.note_pullback([data])
                     return _for_scipy(data)
             return _for_scipy(products(*values))
@@ -478,7 +484,7 @@ class _Plan:
         self.compute = jit(compute)
 
     def freeze(self) -> None:
-        """Let nobody write to the structure, which all results share; a matrix without entries needs no evaluation."""
+        """Make the structure, which all results share, read-only; a matrix without entries needs no evaluation."""
         self.check_products()
         if not self.pattern.nnz:
             self.products = 0
@@ -507,11 +513,11 @@ class _Plan:
         return run
 
     def outputs(self, leaves: Sequence[Any]) -> Any:
-        """What is differentiated to give the matrix."""
+        """The function to differentiate for the matrix."""
         return self.function_program().run(leaves)
 
     def function_program(self) -> Program:
-        """The Program of the function, with structural zeros of its own derivatives where they are in force."""
+        """The Program of the function, with active structural zeros in its own derivatives."""
         variant = self.program.nan_safe
         return variant if variant is not None and nan_safe.are_zeros_structural() else self.program
 
@@ -538,15 +544,15 @@ class _Plan:
         """The products of the sums of the rows of each colour, (count, columns)."""
         run = self.function_of(values)
         primals = tuple([values[i] for i in self.active])
-        outs, pull = vjp(run, *primals)
+        outs, pullback = vjp(run, *primals)
         seeds = []
         start = 0
         for out in outs:
             part = colors[start : start + np.size(out)]
             start += np.size(out)
             seeds.append(_units(part, count).reshape((count, *np.shape(out))).astype(np.result_type(out)))
-        pulled = vmap(lambda *cts: pull(cts))(*seeds)
-        flat = [np.reshape(x, (count, -1)) for x in (pulled if isinstance(pulled, tuple) else (pulled,))]
+        rows = vmap(lambda *cts: pullback(cts))(*seeds)
+        flat = [np.reshape(x, (count, -1)) for x in (rows if isinstance(rows, tuple) else (rows,))]
         return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
 
     def product(self, values: Sequence[Any], direction: Array) -> Array:
@@ -556,34 +562,34 @@ class _Plan:
         return np.concatenate([np.reshape(out, -1) for out in outs])
 
     def check(self, values: Sequence[Any], matrix: Any) -> None:
-        """Raise ArgumentError where a product in a random direction differs from the matrix's."""
+        """Raise ArgumentError if a product in a random direction differs from the matrix's."""
         rng = np.random.default_rng(0)
         direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
         multiply = self.multiply
         if multiply is None:
-            plan = self.lent
+            plan = self.reference
             multiply = self.multiply = jit(lambda direction, *values: plan.product(values, direction))
         true = multiply(direction, *values)
-        found = matrix @ direction
+        product = matrix @ direction
         scale = abs(matrix) @ abs(direction) + abs(true)
         outs = [x.dtype for equation in self.program.equations for x in equation.outputs if is_inexact(x.dtype)]
         precision = max([np.finfo(x) for x in (matrix.dtype, true.dtype, *outs)], key=lambda info: float(info.eps))
-        wrong = ~(abs(found - true) <= 1e3 * float(precision.eps) * scale + float(precision.tiny))
+        wrong = ~(abs(product - true) <= 1e3 * float(precision.eps) * scale + float(precision.tiny))
         wrong &= np.isfinite(true)
         if not wrong.any():
             return
-        row = int(np.argmax(np.where(wrong, abs(found - true), 0)))
+        row = int(np.argmax(np.where(wrong, abs(product - true), 0)))
         unit = np.ones(matrix.shape[0], np.uint8)
         unit[row] = 0  # the one row of the one colour
         try:
-            exact = jit(lambda *values: self.products_by_rows(values, unit, 1))(*values)[0]
+            true_row = jit(lambda *values: self.products_by_rows(values, unit, 1))(*values)[0]
         except NotDifferentiableError:  # products by columns tell the row alone
-            exact = np.zeros(matrix.shape[1])
+            true_row = np.zeros(matrix.shape[1])
         inside = np.zeros(matrix.shape[1], bool)
         inside[self.pattern.indices[self.pattern.indptr[row] : self.pattern.indptr[row + 1]]] = True
-        missing = np.flatnonzero((exact != 0) & ~inside)
+        missing = np.flatnonzero((true_row != 0) & ~inside)
         what = (
-            f"it misses the entry ({row}, {missing[0]}), which is {exact[missing[0]]:.6g}"
+            f"it misses the entry ({row}, {missing[0]}), which is {true_row[missing[0]]:.6g}"
             if len(missing)
             else f"row {row} misses an entry or is spoilt by one that is missing elsewhere"
         )
@@ -593,15 +599,15 @@ class _Plan:
 
 
 class _JacobianPlan(_Plan):
-    def __init__(self, call: _Call, given: Any, coloring: Any) -> None:
+    def __init__(self, call: _Call, user_matrix: Any, coloring: Any) -> None:
         super().__init__(call)
         rows = sum([math.prod(np.shape(out)) for out in self.program.outputs])
         shape = rows, int(self.starts[-1])
-        if given is None:
+        if user_matrix is None:
             self.pattern = pattern = call.pattern((self.program, None))
-            self.staged = self.program if coloring is None else None
+            self.program_of_terms = self.program if coloring is None else None
         else:
-            self.pattern = pattern = self.given_pattern(given, shape)
+            self.pattern = pattern = self.user_pattern(user_matrix, shape)
         entries = np.repeat(np.arange(rows), np.diff(pattern.indptr))
         columns = pattern.indices.astype(np.int64)
         if coloring is not None:
@@ -636,12 +642,12 @@ class _JacobianPlan(_Plan):
         colors = _small(colors)
         places = _places(colors[columns].astype(np.int64) * self.pattern.shape[0] + entries)
         self.products = count
-        plan = self.lent
+        plan = self.reference
         return lambda *values: _read(plan.products_by_columns(values, colors, count), places)
 
     def _or_by_columns(self, products: Callable[..., Any], entries: Any, columns: Any) -> Callable[..., Any]:
-        """Products that take pullbacks; of a function that has none, as a loop of unknown length, those by columns."""
-        plan = self.lent
+        """Products by pullbacks; by columns for a function without a pullback, such as a loop of unknown length."""
+        plan = self.reference
 
         def compute(*values: Any) -> Any:
             try:
@@ -658,7 +664,7 @@ class _JacobianPlan(_Plan):
         colors = _small(colors)
         places = _places(colors[entries].astype(np.int64) * self.pattern.shape[1] + columns)
         self.products = count
-        plan = self.lent
+        plan = self.reference
         self.evaluate_by(
             self._or_by_columns(
                 lambda *values: _read(plan.products_by_rows(values, colors, count), places), entries, columns
@@ -681,7 +687,7 @@ class _JacobianPlan(_Plan):
         places[~is_row] = by_column.reshape(-1) * rows + entries[~is_row]
         places[is_row] = len(used_columns) * rows + by_row.reshape(-1) * width + columns[is_row]
 
-        plan = self.lent
+        plan = self.reference
 
         def compute(*values: Any) -> Any:
             down = plan.products_by_columns(values, column_colors, len(used_columns))
@@ -694,7 +700,7 @@ class _JacobianPlan(_Plan):
 
 
 def _for_scipy(data: Any) -> Any:
-    """Entries of a dtype that SciPy's sparse arrays can have: it knows no half precision."""
+    """Entries of a dtype for SciPy's sparse arrays, which lack half precision."""
     return data.astype(np.float32) if data.dtype == np.float16 else data
 
 
@@ -725,7 +731,7 @@ def _read(products: Any, places: Any) -> Any:
 
 
 class _HessianPlan(_Plan):
-    def __init__(self, call: _Call, given: Any, coloring: Any) -> None:
+    def __init__(self, call: _Call, user_matrix: Any, coloring: Any) -> None:
         super().__init__(call)
         if len(self.program.outputs) != 1 or np.shape(self.program.outputs[0]) != ():
             shapes = [np.shape(out) for out in self.program.outputs]
@@ -735,15 +741,15 @@ class _HessianPlan(_Plan):
                 f"{', '.join([str(shape) for shape in shapes])}; sum it, or use func.sparse_jacobian of func.grad"
             )
         size = int(self.starts[-1])
-        if given is None:
+        if user_matrix is None:
             leaves = tuple(call.values())
-            staged = stage_call(lambda *values: self.outputs(values), leaves, {}, (), self.transform)
-            program = staged[0].pruned()
-            found = call.pattern((program, None))
-            self.pattern = _ordered(found + found.T, size)
-            self.staged = program if coloring is None else None
+            traced = stage_call(lambda *values: self.outputs(values), leaves, {}, (), self.transform)
+            program = traced[0].pruned()
+            half = call.pattern((program, None))
+            self.pattern = _ordered(half + half.T, size)
+            self.program_of_terms = program if coloring is None else None
         else:
-            self.pattern = self.given_pattern(given, (size, size))
+            self.pattern = self.user_pattern(user_matrix, (size, size))
             if (self.pattern != self.pattern.T).nnz:
                 raise ArgumentError("func.sparse_hessian: the pattern is not symmetric; pass pattern + pattern.T")
         entries = np.repeat(np.arange(size), np.diff(self.pattern.indptr))
@@ -762,7 +768,7 @@ class _HessianPlan(_Plan):
         renumbered = _renumbered(colors, used)
         places = _places(number.reshape(-1) * size + others)
         self.products = len(used)
-        plan = self.lent
+        plan = self.reference
         self.evaluate_by(lambda *values: _read(plan.products_by_columns(values, renumbered, len(used)), places))
         self.freeze()
 
@@ -772,15 +778,15 @@ class _HessianPlan(_Plan):
         used, colors = np.unique(coloring.colors, return_inverse=True)
         small, count, diagonal = _small(colors), len(used), coloring.diagonal
         places = colors[columns[diagonal]] * size + columns[diagonal]
-        plan = self.lent
+        plan = self.reference
         products = jit(lambda *values: plan.products_by_columns(values, small, count))
 
         def compute(*values: Any) -> Any:
-            found = products(*values)
-            if isinstance(found, Tracer):
-                return found
-            data = coloring.read(found, colors, len(entries))
-            data[diagonal] = found.reshape(-1)[places]
+            computed = products(*values)
+            if isinstance(computed, Tracer):
+                return computed
+            data = coloring.read(computed, colors, len(entries))
+            data[diagonal] = computed.reshape(-1)[places]
             return _for_scipy(data)
 
         self.products = count
@@ -802,7 +808,7 @@ class _HessianPlan(_Plan):
 def sparse_jacobian_of(
     function: Callable[..., Any], argnums: Any, argnames: Any, sparse: bool | str
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """What `func.jacobian` with `sparse` calls: the sparse Jacobian, or None where "auto" takes the dense one."""
+    """The call of `func.jacobian` with `sparse`: the sparse Jacobian, or None if "auto" takes the dense one."""
     evaluate = _Evaluations(function, Selection(function, "sparse_jacobian", argnums, argnames))
 
     def matrix_or_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -810,7 +816,7 @@ def sparse_jacobian_of(
             return evaluate(args, kwargs)
         try:
             plan = evaluate.plan(_Call(function, evaluate.selection, args, kwargs))
-        except (StagingError, TypeError, ArgumentError):  # what the dense Jacobian says of it
+        except (StagingError, TypeError, ArgumentError):  # the dense Jacobian's message
             return None
         return evaluate(args, kwargs) if WORTH * plan.products <= min(plan.pattern.shape) else None
 

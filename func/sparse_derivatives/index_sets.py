@@ -1,4 +1,4 @@
-"""Index sets: on which elements of the input each element of an array depends.
+"""Index sets: the elements of the input on which each element of an array depends.
 
 Inputs are numbered from 0. Where each element depends on few of them, the sets are a stack of integer arrays of the
 array's own shape ("columns"): an entry is the number of an input plus one, or 0 for none. Slices, shifts and gathers
@@ -32,7 +32,7 @@ class IndexSets:
     def __init__(self, shape: Shape, count: int, columns: Any = None, rows: Any = None) -> None:
         self.shape = shape
         self.count = count
-        """How many inputs there are."""
+        """The number of inputs."""
         self.columns = columns
         self._rows = rows
 
@@ -56,8 +56,8 @@ class IndexSets:
             self._rows = _matrix(element, flat[position, element] - 1, (self.size, self.count))
         return self._rows
 
-    def moved(self, move: Callable[[Any], Any], shape: Shape) -> IndexSets:
-        """The sets of an array whose elements are elements of this one or zeros; `move` does it to integers."""
+    def after_move(self, move: Callable[[Any], Any], shape: Shape) -> IndexSets:
+        """The sets of an array of elements of this one and zeros; `move` makes it from integers."""
         if self.columns is not None:
             return IndexSets(shape, self.count, np.stack([np.asarray(move(column)) for column in self.columns]))
         sources = np.asarray(move(np.arange(1, self.size + 1).reshape(self.shape))).reshape(-1)
@@ -65,7 +65,7 @@ class IndexSets:
 
     def broadcast(self, shape: Shape) -> IndexSets:
         """As NumPy's broadcast_to."""
-        return self if shape == self.shape else self.moved(lambda x: np.broadcast_to(x, shape), shape)
+        return self if shape == self.shape else self.after_move(lambda x: np.broadcast_to(x, shape), shape)
 
     def reshaped(self, shape: Shape) -> IndexSets:
         """The same elements in another shape, in C order."""
@@ -75,17 +75,17 @@ class IndexSets:
 
     def where(self, mask: Any) -> IndexSets:
         """The sets where a mask of the array's shape is true, empty sets elsewhere."""
-        return self.moved(lambda x: np.where(mask, x, 0), self.shape)
+        return self.after_move(lambda x: np.where(mask, x, 0), self.shape)
 
     def merged(self, axes: Sequence[int]) -> IndexSets:
         """The union over axes, which disappear."""
-        kept = [axis for axis in range(len(self.shape)) if axis not in axes]
-        shape = tuple([self.shape[axis] for axis in kept])
+        remaining = [axis for axis in range(len(self.shape)) if axis not in axes]
+        shape = tuple([self.shape[axis] for axis in remaining])
         length = math.prod([self.shape[axis] for axis in axes])
         if length == 0:
             return IndexSets(shape, self.count, np.zeros((1, *shape), np.int32))
         if self.columns is not None and len(self.columns) * length <= MAX_COLUMNS:
-            order = (0, *[axis + 1 for axis in axes], *[axis + 1 for axis in kept])
+            order = (0, *[axis + 1 for axis in axes], *[axis + 1 for axis in remaining])
             columns = np.transpose(self.columns, order).reshape((len(self.columns) * length, *shape))
             return _from_columns(shape, self.count, list(columns))
         targets = np.broadcast_to(
@@ -94,7 +94,7 @@ class IndexSets:
         return self.sent(targets, shape)
 
     def sent(self, targets: Any, shape: Shape) -> IndexSets:
-        """The sets of an array of a shape to whose element targets[i], a flat number, element i is added."""
+        """The sets of an array of a shape after adding element i to element targets[i], a flat number."""
         targets = np.asarray(targets).reshape(-1)
         if self.columns is not None:
             flat = self.columns.reshape(len(self.columns), -1)
@@ -107,7 +107,7 @@ class IndexSets:
         return IndexSets(shape, self.count, rows=_matrix(element, numbers, (math.prod(shape), self.count)))._compact()
 
     def times(self, outs: Any, ins: Any, shape: Shape) -> IndexSets:
-        """The sets of an array of a shape whose element outs[e] is a combination of elements ins[e] of this one."""
+        """The sets of an array of a shape whose element outs[e] combines elements ins[e] of this one."""
         matrix = _matrix(np.asarray(outs).reshape(-1), np.asarray(ins).reshape(-1), (math.prod(shape), self.size))
         lengths = np.diff(self.rows.indptr)
         check_entries(int(lengths[matrix.indices].sum()), shape, self.count)
@@ -147,7 +147,7 @@ def check_entries(entries: int, shape: Shape, count: int) -> None:
     """Raise ArgumentError for a pattern that would not fit in memory."""
     if entries > MAX_ENTRIES:
         raise ArgumentError(
-            f"func.sparsity: a value of shape {shape} depends on so many of the {count} inputs that its pattern has "
+            f"func.sparsity: a value of shape {shape} depends on too many of the {count} inputs that its pattern has "
             f"{entries:.1e} entries; the derivative is not sparse: use func.jvp, func.vjp or func.hvp for its products"
         )
 

@@ -17,10 +17,10 @@ SHADES = "·░▒▓■"
 
 @without_engine_frames
 def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> Picture:
-    """A picture of where a matrix has entries: as text, in notebooks as SVG, and as a file where a path is given.
+    """A picture of a matrix's entries: as text, in notebooks as SVG, and as a file with a path.
 
-    A matrix of more than `width` rows or columns is shown by cells; the darker, the more of a cell's places have
-    entries. Returns the text, which has the SVG in its attribute `svg`.
+    Shows a matrix of more than `width` rows or columns by cells: the darker, the more entries a cell has. Returns the
+    text, which has the SVG in its attribute `svg`.
 
     Args:
         matrix: A sparse or dense matrix.

@@ -1,12 +1,11 @@
 """Terms: a sparse Jacobian computed entry by entry, without products.
 
 The derivative of a value is a sum of few terms. A term has a number for each element, that of the input by which it
-differentiates, and the derivative: arrays of the value's own shape. A shift of the value shifts both, and an
-elementwise primitive multiplies the derivatives by its partials. So each term is as cheap as one tangent, but all of
-it are entries of the Jacobian, whereas a product has zeros wherever no column of its colour meets.
-
-Terms of several operands go through a primitive together where each element of the output then has one number. Where
-even one term alone gives elements several numbers, as in a sum, it is split by a colouring.
+differentiates, and the derivative: arrays of the value's shape. A shift of the value shifts both, and an elementwise
+primitive multiplies the derivatives by its partials. So each term is as cheap as one tangent, and all its elements are
+entries of the Jacobian; a product has zeros without a column of its colour. Terms of several operands go through a
+primitive together if each element of the output then has one number. If even one term alone leads to several numbers,
+as in a sum, a colouring splits it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from func.sparse_derivatives.dependence import CONTROL, UNKNOWN, Walk
 from func.sparse_derivatives.index_sets import MAX_COLUMNS, IndexSets
 
 SAMPLES = 16
-"""How many elements of two terms are compared before all are."""
+"""The number of elements of two terms to compare before all."""
 
 
 class NotWorthwhile(Exception):
@@ -45,7 +44,7 @@ class NotWorthwhile(Exception):
 
 
 class DerivativeTerm(NamedTuple):
-    """The derivative of each element by the input of its number; where the number is 0, there is none."""
+    """The derivative of each element by the input of its number; number 0 means none."""
 
     numbers: Any
     """An array of integers of the value's shape: the number of the input plus one, or 0."""
@@ -61,19 +60,19 @@ class DerivativeTerms:
     ) -> None:
         self.program = program
         self.walk = walk
-        """The same equations with index sets, and with the values that are known."""
+        """The same equations with index sets and known values."""
         self.values: dict[Var, Any] = {var: _uniform(value) for var, value in program.constants.items()}
         self.values.update(zip(program.inputs, values, strict=True))
         self.terms: dict[Var, Sequence[DerivativeTerm]] = dict(zip(program.inputs, terms, strict=True))
         self.count = next((x.count for x in walk.sets.values() if x is not None), 0)
-        """How many inputs there are."""
+        """The number of inputs."""
         self.work = 0
-        """How many elements the tangents of all terms have."""
+        """The number of elements of the tangents of all terms."""
         self.active = 0
-        """How many elements the values have on which a tangent depends: the work for one colour."""
+        """The number of elements of the values on which a tangent depends: the work for one colour."""
 
     def outputs(self) -> list[Sequence[DerivativeTerm]]:
-        """The terms of each output; raises NotWorthwhile where they would be many."""
+        """The terms of each output; raises NotWorthwhile for many terms."""
         for equation in self.program.equations:
             self._apply(equation)
         return [self.of(x) for x in self.program.outputs]
@@ -122,12 +121,12 @@ class DerivativeTerms:
         sets = [self.walk.sets.get(x) if type(x) is Var else None for x in equation.inputs]
         walk = Walk(called, sets, [self.walk.value(x) for x in equation.inputs], False)
         walk.outputs()
-        inner = DerivativeTerms(called, primals, operands, walk)
-        results = inner.outputs()
-        self.work += inner.work
-        self.active += inner.active
+        nested = DerivativeTerms(called, primals, operands, walk)
+        results = nested.outputs()
+        self.work += nested.work
+        self.active += nested.active
         for x, y, terms in zip(equation.outputs, called.outputs, results, strict=True):
-            self.values[x] = inner.value(y)
+            self.values[x] = nested.value(y)
             self.terms[x] = terms
 
     def _derived(
@@ -173,7 +172,7 @@ class DerivativeTerms:
         return _without_repeated(results, equation.outputs[0].dtype)
 
     def _summed(self, equation: Equation, terms: Sequence[DerivativeTerm]) -> list[DerivativeTerm]:
-        """A sum along short axes: a term for each of the elements that are summed."""
+        """A sum along short axes: a term for each summed element."""
         axes, x = equation.params["axes"], equation.inputs[0]
         lengths = [x.shape[axis] for axis in axes]
         if len(terms) * math.prod(lengths) > MAX_COLUMNS:
@@ -202,7 +201,7 @@ class DerivativeTerms:
             return self._with_numbers(equation, primals, out, group, numbers)
         if sum([term is not None for term in group]) > 1:
             alone = [[term if k == i else None for k in range(len(group))] for i, term in enumerate(group) if term]
-            parts = [self._through(equation, primals, out, one) for one in alone]
+            parts = [self._through(equation, primals, out, single_terms) for single_terms in alone]
             return [[term for part in parts for term in part[k]] for k in range(len(sets))]
         position = next(i for i, term in enumerate(group) if term is not None)
         term = group[position]
@@ -217,10 +216,10 @@ class DerivativeTerms:
             if not mask.any():
                 continue
             part = _masked(term, mask, equation.inputs[position].dtype)
-            one = [part if k == position else None for k in range(len(group))]
-            numbers = [_single(x) for x in self._sets(equation, one)]
+            single_terms = [part if k == position else None for k in range(len(group))]
+            numbers = [_single(x) for x in self._sets(equation, single_terms)]
             assert all([x is not MANY for x in numbers]), primitive
-            for k, terms in enumerate(self._with_numbers(equation, primals, out, one, numbers)):
+            for k, terms in enumerate(self._with_numbers(equation, primals, out, single_terms, numbers)):
                 results[k].extend(terms)
         if len(results) * max([len(terms) for terms in results]) > MAX_COLUMNS:
             raise NotWorthwhile
@@ -239,17 +238,17 @@ class DerivativeTerms:
         group: Sequence[DerivativeTerm | None],
         numbers: Sequence[Any],
     ) -> list[list[DerivativeTerm]]:
-        """The tangents of outputs each element of which depends on one input."""
+        """The tangents of outputs whose elements depend on one input each."""
         primitive = equation.primitive
         is_unit = all([term is None or term.tangent is None for term in group])
         if is_unit and primitive in MOVES and numbers[0] is not None and numbers[0].all():
             return [[DerivativeTerm(numbers[0], None)]]
         tangents = tuple([_tangent(x, term) for x, term in zip(equation.inputs, group, strict=True)])
-        found = primitive.tangent_of(primals, out, tangents, equation.params)
-        found = found if primitive.multiple and found is not ZERO else [found] * len(numbers)
+        images = primitive.tangent_of(primals, out, tangents, equation.params)
+        images = images if primitive.multiple and images is not ZERO else [images] * len(numbers)
         return [
             [] if x is None or tangent is ZERO else [DerivativeTerm(x, tangent)]
-            for x, tangent in zip(numbers, found, strict=True)
+            for x, tangent in zip(numbers, images, strict=True)
         ]
 
 
@@ -301,8 +300,8 @@ def _dtype(x: Any) -> Any:
     return x.dtype if type(x) is Var else aval_of(x).dtype
 
 
-def _box(mask: Any) -> tuple[tuple[int, int, int], ...] | None:
-    """The index of the box outside of which a mask is false, if it is true inside."""
+def _window(mask: Any) -> tuple[tuple[int, int, int], ...] | None:
+    """The index of the window in which a mask is true, if it is false elsewhere."""
     index = []
     for axis in range(mask.ndim):
         inside = np.flatnonzero(mask.any(axis=tuple([k for k in range(mask.ndim) if k != axis])))
@@ -311,41 +310,41 @@ def _box(mask: Any) -> tuple[tuple[int, int, int], ...] | None:
 
 
 def _ones(numbers: Any, dtype: Any) -> Any:
-    """Ones wherever there is a number; as few constants as that takes."""
+    """Ones at each number, from the fewest constants."""
     one = np.ones((), dtype)[()]
     mask = numbers != 0
     if mask.all():
         return broadcast(one, shape=mask.shape)
-    index = _box(mask)
+    index = _window(mask)
     if index is None:
         return mask.astype(dtype)
     return embed(broadcast(one, shape=tuple([stop - start for start, stop, _ in index])), index=index, shape=mask.shape)
 
 
 def _masked(term: DerivativeTerm, mask: Any, dtype: Any) -> DerivativeTerm:
-    """The part of a term where a mask, true somewhere, is true."""
+    """The part of a term where a mask, true in at least one place, is true."""
     numbers = np.where(mask, term.numbers, 0)
     if term.tangent is None or mask.all():
         return DerivativeTerm(numbers, term.tangent)
-    index = _box(mask)
+    index = _window(mask)
     if index is None:
         return DerivativeTerm(numbers, where(mask, term.tangent, np.zeros((), dtype)[()]))
     return DerivativeTerm(numbers, embed(getitem(term.tangent, index=index), index=index, shape=mask.shape))
 
 
-def _joint(one: Any, other: Any) -> Any:
-    """The numbers of two terms together; None where an element would have two."""
-    if one is other:
-        return one
-    flat, others = _sampled(one), _sampled(other)
+def _joint(first: Any, second: Any) -> Any:
+    """The numbers of two terms together; None if an element would have two."""
+    if first is second:
+        return first
+    flat, others = _sampled(first), _sampled(second)
     if ((flat != others) & (flat != 0) & (others != 0)).any():
         return None
-    if np.array_equal(one, other):
-        return one
-    is_empty = one == 0
-    if not (is_empty | (other == 0) | (one == other)).all():
+    if np.array_equal(first, second):
+        return first
+    is_empty = first == 0
+    if not (is_empty | (second == 0) | (first == second)).all():
         return None
-    return np.where(is_empty, other, one)
+    return np.where(is_empty, second, first)
 
 
 def _sampled(numbers: Any) -> Any:
@@ -355,7 +354,7 @@ def _sampled(numbers: Any) -> Any:
 
 
 def merged(terms: Sequence[DerivativeTerm], dtype: Any) -> list[DerivativeTerm]:
-    """Terms added where that gives no element two numbers."""
+    """The sum of terms that leave one number for each element."""
     results: list[DerivativeTerm] = []
     for term in terms:
         for k, other in enumerate(results):
@@ -369,7 +368,7 @@ def merged(terms: Sequence[DerivativeTerm], dtype: Any) -> list[DerivativeTerm]:
 
 
 def _without_repeated(terms: list[DerivativeTerm], dtype: Any) -> list[DerivativeTerm]:
-    """Terms all of whose numbers others have at the same elements are added to those, part by part."""
+    """Terms whose numbers all appear in others at the same elements, added to those part by part."""
     k = 0
     while k < len(terms) and len(terms) > 1:
         spread = _spread(terms[k], [*terms[:k], *terms[k + 1 :]], dtype)
@@ -381,7 +380,7 @@ def _without_repeated(terms: list[DerivativeTerm], dtype: Any) -> list[Derivativ
 
 
 def _spread(term: DerivativeTerm, others: list[DerivativeTerm], dtype: Any) -> list[DerivativeTerm] | None:
-    """Other terms with a term added to them; None where an element of it has a number that no other has there."""
+    """Other terms with a term added to them; None if an element of it has a number that no other has there."""
     sample = _sampled(term.numbers)
     missing = sample != 0
     for other in others:
@@ -401,23 +400,23 @@ def _spread(term: DerivativeTerm, others: list[DerivativeTerm], dtype: Any) -> l
     ]
 
 
-def _added(one: DerivativeTerm, other: DerivativeTerm, joint: Any, dtype: Any) -> DerivativeTerm:
-    if one.tangent is None and other.tangent is None and not ((one.numbers != 0) & (other.numbers != 0)).any():
+def _added(first: DerivativeTerm, second: DerivativeTerm, joint: Any, dtype: Any) -> DerivativeTerm:
+    if first.tangent is None and second.tangent is None and not ((first.numbers != 0) & (second.numbers != 0)).any():
         return DerivativeTerm(joint, None)
     return DerivativeTerm(
-        joint, add(*[_ones(x.numbers, dtype) if x.tangent is None else x.tangent for x in (one, other)])
+        joint, add(*[_ones(x.numbers, dtype) if x.tangent is None else x.tangent for x in (first, second)])
     )
 
 
 MAX_RUNS = 8
-"""Rows whose entries come from the terms in at most so many orders, one after the other, are written in runs."""
+"""The most orders of terms in rows that share them, for which the entries are written in runs."""
 MAX_EQUATIONS = 4000
-"""How many equations all runs may have together."""
+"""The most equations of all runs together."""
 
 
 def entries(program: Program, values: Sequence[Any], inputs: Sequence[int], pattern: Any, products: int) -> Any:
-    """The entries of a pattern in CSR order; raises NotWorthwhile where as many products with it are cheaper."""
-    terms, tangents = _staged(program, values, inputs, pattern.shape[1], products)
+    """The entries of a pattern in CSR order; raises NotWorthwhile if that number of products is cheaper."""
+    terms, tangents = _traced_terms(program, values, inputs, pattern.shape[1], products)
     parts: list[Any] = []
     placements: list[Any] = []
     row = first = 0
@@ -437,7 +436,7 @@ def entries(program: Program, values: Sequence[Any], inputs: Sequence[int], patt
     return place(*parts, shape=(pattern.nnz,), dtype=dtype, placements=tuple(placements))
 
 
-def _staged(
+def _traced_terms(
     program: Program, values: Sequence[Any], inputs: Sequence[int], count: int, products: int
 ) -> tuple[list[Sequence[DerivativeTerm]], Program]:
     """The terms of a Program's outputs, and the Program of their derivatives, each in one dimension."""
@@ -454,9 +453,9 @@ def _staged(
     results: list[Sequence[DerivativeTerm]] = []
 
     def tangents(*traced: Any) -> list[Any]:
-        found = DerivativeTerms(program, traced, seeds, walk)
-        results.extend(found.outputs())
-        if found.work > products * found.active:
+        terms_of_outputs = DerivativeTerms(program, traced, seeds, walk)
+        results.extend(terms_of_outputs.outputs())
+        if terms_of_outputs.work > products * terms_of_outputs.active:
             raise NotWorthwhile
         return [
             np.reshape(_ones(t.numbers, _dtype(out)) if t.tangent is None else t.tangent, -1)
@@ -464,12 +463,12 @@ def _staged(
             for t in terms
         ]
 
-    staged = stage_flat(tangents, [aval_of(value) for value in values], DerivedStage("sparsity"))
-    return results, staged.pruned()
+    traced_program = stage_flat(tangents, [aval_of(value) for value in values], DerivedStage("sparsity"))
+    return results, traced_program.pruned()
 
 
 class _Block:
-    """The rows of one output: where each of their entries comes from."""
+    """The rows of one output: the source of each of their entries."""
 
     def __init__(
         self, tangents: Program, values: Sequence[Any], dtype: Any, indptr: Any, indices: Any, numbers: Sequence[Any]
@@ -485,7 +484,7 @@ class _Block:
         self.sources, *self.more = _sources(matches, len(indices))
 
     def parts(self) -> list[tuple[Any, Any]]:
-        """Arrays that together are the entries, each with its placement."""
+        """Arrays that together contain the entries, each with its placement."""
         if not self.more and np.diff(self.indptr).max() <= MAX_COLUMNS:
             orders = _orders(self.sources, self.indptr, self.rows)
             changes = 1 + np.flatnonzero((orders[:, 1:] != orders[:, :-1]).any(axis=0))
@@ -516,7 +515,7 @@ class _Block:
 
 
 def _sources(matches: Sequence[Any], size: int) -> list[Any]:
-    """For each entry the term that has it, -1 for none; more such arrays where several terms have one entry."""
+    """For each entry its term, -1 for none; more such arrays if several terms have one entry."""
     layers = [np.full(size, -1, np.int16)]
     depth = np.zeros(size, np.int16)
     for k, has in enumerate(matches):

@@ -1,8 +1,7 @@
 """SciPy's special functions, differentiable to any order in both modes, under the names of scipy.special.
 
-Values are SciPy's to the bit. float32 arguments give float32 results, and complex arguments are allowed where the
-function is holomorphic. An undefined derivative, such as that of a Bessel function by its order, raises when it is
-needed.
+Values are SciPy's to the bit. float32 arguments give float32 results, and holomorphic functions take complex arguments.
+An undefined derivative, such as that of a Bessel function by its order, raises at its use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of scipy.special that are formulas of others, or have options of their own."""
+"""Functions of scipy.special that are formulas of others, or have special options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, dtype_of, operand
 from func.interpreters.primitives.elementwise.table import (
     absolute,
@@ -49,7 +49,7 @@ def lambertw(z: Array, k: Any = 0, tol: float = 1e-8) -> Array:
 
 
 def _in_loop(name: str, *values: Any) -> list[Array]:
-    """Operands in the dtypes of the loop that SciPy's ufunc of this name has for them."""
+    """Operands in the dtypes of the loop of SciPy's ufunc of this name."""
     operands = [operand(value) for value in values]
     kinds = [float if type(x) in (int, float) else dtype_of(x) for x in operands]
     loop = getattr(scipy_of(np, "special"), name).resolve_dtypes((*kinds, None))
@@ -67,8 +67,8 @@ def radian(d: Array, m: Array, s: Array) -> Array:
 def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     """The density of the sum of a normal and a Cauchy variable, by the Faddeeva function. DLMF 7.19.1.
 
-    Where σ is zero it is the Cauchy density, and where γ is zero too, zero beside x = 0, as in SciPy. For infinite
-    γ it is NaN where there is no density: σ or γ is negative, or σ is infinite too.
+    For σ = 0 it is the Cauchy density, and for γ = 0 too, zero except at x = 0, as in SciPy. For infinite γ it is NaN
+    without a density: σ or γ is negative, or σ is infinite too.
     """
     x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
     if not any([type(value) is Tracer for value in (x, sigma, gamma)]):

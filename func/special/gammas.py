@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -61,7 +61,7 @@ def factorial(n: Array, exact: bool = False) -> Any:
     if exact:
         return scipy_of(np, "special").factorial(_plain("factorial", n), exact=True)
     n = floating(n)
-    is_negative = less(n, 0)  # a NaN is not, and stays one
+    is_negative = less(n, 0)  # NaN stays NaN
     safe = where(is_negative, full_like(n, 0, ()), n)
     return where(is_negative, full_like(n, 0, ()), ops.gamma(add(safe, 1)))
 
@@ -76,13 +76,13 @@ def _plain(function: str, value: Any) -> Any:
 def comb(N: Array, k: Array, *, exact: bool = False, repetition: bool = False) -> Any:
     """The number of combinations of k out of N, zero outside 0 <= k <= N; with `exact` SciPy computes integers."""
     if exact:
-        plain = [_plain("comb", value) for value in (N, k)]
-        return scipy_of(np, "special").comb(*plain, exact=True, repetition=repetition)
+        plain_values = [_plain("comb", value) for value in (N, k)]
+        return scipy_of(np, "special").comb(*plain_values, exact=True, repetition=repetition)
     N, k = floating(N), floating(k)
     if repetition:
-        is_one = logical_and(equal(k, 0), greater_equal(N, 0))
+        is_empty_choice = logical_and(equal(k, 0), greater_equal(N, 0))
         value = ops.binom(subtract(add(N, k), 1), k)
-        return scalar_of(where(is_one, full_like(value, 1, ()), value))
+        return scalar_of(where(is_empty_choice, full_like(value, 1, ()), value))
     return _zero_outside(N, k, ops.binom(N, k))
 
 

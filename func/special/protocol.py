@@ -1,7 +1,7 @@
-"""SciPy's ufuncs on traced arrays: each is implemented by a primitive or by a function of func.special.
+"""SciPy's ufuncs on traced arrays: a primitive or a function of func.special implements each.
 
 SciPy's module takes several times as long to import as func.special, and traced and compiled code may never need it. So
-what is registered for its ufuncs waits until a ufunc without a traced version is met while that module is there.
+registrations for its ufuncs wait for the first ufunc without a traced version after that import.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.protocol import DIRECT, LATE, F, implements_ufunc
 
 _REGISTRATIONS: list[Callable[[Any], None]] = []
-"""What registers for the ufuncs of scipy.special, given the module, in order."""
+"""The registrations for the ufuncs of scipy.special, given the module, in order."""
 _done = 0
-"""How many of them have run."""
+"""The number of them that have run."""
 
 
 def implements_scipy(*names: str) -> Callable[[F], F]:
@@ -43,7 +43,7 @@ def implements_scipy(*names: str) -> Callable[[F], F]:
 
 
 def register_late() -> None:
-    """Register what waits for scipy.special, if that has been imported. Two threads may both do it."""
+    """Run the registrations for scipy.special, after its import. Two threads may both do it."""
     global _done
     special, count = sys.modules.get("scipy.special"), len(_REGISTRATIONS)
     if count == _done or special is None or getattr(special.__spec__, "_initializing", False):
@@ -57,14 +57,14 @@ LATE.append(register_late)
 
 
 def in_first_loop(x: Array) -> Array:
-    """An operand of a ufunc whose first loop is that of doubles, in which SciPy computes half precision, too."""
+    """An operand of a ufunc with doubles as its first loop, in which SciPy also computes half precision."""
     x = operand(x)
     is_half = hasattr(x, "dtype") and dtype_of(x).char == "e"
     return convert(x, dtype=np.dtype(np.float64)) if is_half else x
 
 
 def _register_primitives(special: Any) -> None:
-    """Register every elementwise primitive that is a ufunc of scipy.special as the traced version of it."""
+    """Register every elementwise primitive with a ufunc of scipy.special as the traced version of it."""
     for primitive in PRIMITIVES.values():
         if primitive.scipy is not None and isinstance(primitive, (Elementwise, ElementwiseConstant)):
             ufunc: Any = getattr(special, primitive.scipy)
@@ -73,5 +73,5 @@ def _register_primitives(special: Any) -> None:
 
 
 def register_primitives() -> None:
-    """Register the elementwise primitives that there are by then; called when all modules have been imported."""
+    """Register the current elementwise primitives; called after the import of all modules."""
     _REGISTRATIONS.append(_register_primitives)

@@ -1,4 +1,4 @@
-"""The functions of scipy.special that are one primitive each: what primitives publish, as functions."""
+"""The functions of scipy.special that are one primitive each, published by the primitives."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _TEMPLATE = "function = lambda call, operand: lambda {names}: call({operands})"
 
 @functools.cache
 def _template(count: int) -> Callable[..., FunctionType]:
-    """What makes a function of so many arguments, which calls another one with its operands."""
+    """A maker of functions of this number of arguments, which call another one with their operands."""
     names = [f"x{i}" for i in range(count)]
     text = _TEMPLATE.format(names=", ".join(names), operands=", ".join([f"operand({name})" for name in names]))
     variables: dict[str, Any] = {}
     exec(compile(text, __file__, "exec"), variables)
-    made: Callable[..., FunctionType] = variables["function"]
-    return made
+    maker: Callable[..., FunctionType] = variables["function"]
+    return maker
 
 
 def _function(name: str, public: PublicFunction) -> FunctionType:
-    """A primitive as a function of this module. Calls of it pass the operands to the primitive, and no more."""
+    """A primitive as a function of this module. Calls only pass the operands to the primitive."""
     primitive, arguments = public.primitive, tuple(public.arguments)
     call: Callable[..., Any] = primitive
     convert: Callable[[Any], Any] = operand
@@ -42,9 +42,9 @@ def _function(name: str, public: PublicFunction) -> FunctionType:
         call = functools.partial(_tuple_of, primitive)
     elif "order" in primitive.parameters:
         call, convert = functools.partial(primitive, order=0), in_first_loop
-    made = _template(len(arguments))(call, convert)
-    code = made.__code__.replace(co_varnames=arguments, co_name=name, co_qualname=name)
-    function = FunctionType(code, globals(), name, None, made.__closure__)
+    template = _template(len(arguments))(call, convert)
+    code = template.__code__.replace(co_varnames=arguments, co_name=name, co_qualname=name)
+    function = FunctionType(code, globals(), name, None, template.__closure__)
     function.__doc__ = inspect.cleandoc(public.doc)
     function.__annotations__ = dict.fromkeys((*arguments, "return"), "Array")
     return function if isinstance(primitive, Pointwise) else implements_scipy(name)(function)

@@ -1,4 +1,4 @@
-"""Spherical Bessel functions, and functions that give all orders up to one and their derivatives at a number."""
+"""Spherical Bessel functions, and functions that return all orders up to one and their derivatives at a number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _number(x: Array) -> Array:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """An order, which decides how many results there are."""
+    """An order, which determines the number of results."""
     if not np.isscalar(value) or isinstance(value, str):
         raise ValueError(f"arguments must be scalars; {name} is a plain number here.")
     return value

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _of_exponentials(x: Array) -> Array:
-    """An array in the dtype of its exponentials, which of small integers is a small one."""
+    """An array in the dtype of its exponentials, a small one for small integers."""
     x = operand(x)
     if not hasattr(x, "dtype") or dtype_of(x).kind not in "iu":
         return floating(x)
@@ -54,8 +54,8 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
 def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """log Σ b exp(a) over `axis` (None: all axes) without overflow; b defaults to 1.
 
-    A negative sum of real numbers gives NaN. With `return_sign` the result is the pair of log|Σ b exp(a)| and the
-    sign of the sum, which for complex numbers is its phase. Infinite terms share the derivative equally.
+    A negative sum of real numbers gives NaN. With `return_sign` the result is the pair of log|Σ b exp(a)| and the sign
+    of the sum (its phase for complex numbers). Infinite terms share the derivative equally.
 
     >>> import numpy as np, func
     >>> func.grad(lambda x: func.special.logsumexp(x))(np.array([1000.0, 1000.0]))

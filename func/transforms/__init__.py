@@ -1,5 +1,5 @@
 """The functional transforms: grad, vjp, jvp, jacobian, hessian, vmap, checkpoint, custom rules.
 
-A user's function and its arguments come in and are checked; an interpreter is opened, the function runs on tracers, and
-arrays that belong to the caller come out.
+A transform checks a user's function and its arguments, runs the function on the tracers of an interpreter, and returns
+arrays that the caller owns.
 """

@@ -1,4 +1,4 @@
-"""The arguments of a transformed call: which are chosen, their active leaves, and the way back into their trees."""
+"""The arguments of a transformed call: the selected ones, their active leaves, and the way back to their trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from func import tree
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError, UnsupportedArrayError
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.memory import place_like_arguments
+from func.numpy.memory import set_argument_layouts
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
 from func.transforms.boundary import (
     array_leaf,
@@ -27,7 +27,7 @@ from func.transforms.boundary import (
 
 
 class Arguments:
-    """Trees as one list of leaves, and the positions in it of the active ones: those differentiated or mapped."""
+    """Trees as one list of leaves, with the positions of the active (differentiated or mapped) ones."""
 
     __slots__ = ("active", "leaves", "specs")
 
@@ -43,11 +43,11 @@ class Arguments:
         return list(leaves) if len(leaves) == len(self.active) else [leaves[i] for i in self.active]
 
     def replaced(self, values: Iterable[Any]) -> list[Any]:
-        """The trees with other values in the place of the active leaves."""
+        """The trees with other values for the active leaves."""
         return self._trees(self.leaves, values)
 
     def arranged(self, results: Iterable[Any], inactive: Callable[[Any], Any] | None = None) -> list[Any]:
-        """The trees with a result for each active leaf, and None (or `inactive(leaf)`) for each other one."""
+        """The trees with a result for each active leaf, and None (or `inactive(leaf)`) for the others."""
         rest = [None] * len(self.leaves) if inactive is None else [inactive(leaf) for leaf in self.leaves]
         return self._trees(rest, results)
 
@@ -73,7 +73,7 @@ class Arguments:
 
 
 class CallArguments(Arguments):
-    """The arguments of one call; the trees are those at some places, which are positions and keywords."""
+    """The arguments of one call, with the trees at the selected positions and keywords."""
 
     __slots__ = ("args", "kwargs", "places")
 
@@ -94,7 +94,7 @@ class CallArguments(Arguments):
         self.active = active
 
     def inactive(self) -> list[int]:
-        """The positions of the leaves that are not active."""
+        """The positions of the inactive leaves."""
         return sorted({*range(len(self.leaves))}.difference(self.active))
 
     def replace(self, place: int | str, value: Any) -> None:
@@ -107,15 +107,14 @@ class CallArguments(Arguments):
             self.kwargs = {**self.kwargs, place: value}
 
     def with_copies(self) -> CallArguments:
-        """The same call with copies of the arrays that are not selected: the function may write to them, and runs more
-        than once."""
+        """The same call with copies of the unselected arrays: the function runs repeatedly and may write to them."""
         args = [arg if i in self.places else tree.map(_copied, arg) for i, arg in enumerate(self.args)]
         kwargs = {name: arg if name in self.places else tree.map(_copied, arg) for name, arg in self.kwargs.items()}
         leaves = [leaf if i in self.active else _copied(leaf) for i, leaf in enumerate(self.leaves)]
         return CallArguments(args, kwargs, self.places, self.specs, leaves, self.active)
 
     def bound(self, values: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Positional and keyword arguments with other values in the place of the active leaves."""
+        """Positional and keyword arguments with other values for the active leaves."""
         args, kwargs = list(self.args), self.kwargs
         for place, value in zip(self.places, self.replaced(values), strict=True):
             if isinstance(place, int):
@@ -133,51 +132,51 @@ def place_arguments(
     interpreter: Interpreter,
     function: Callable[..., Any],
     arguments: CallArguments,
-    boxes: Sequence[Array],
-    given: Sequence[Array],
+    tracers: Sequence[Array],
+    arrays: Sequence[Array],
 ) -> None:
-    """Let the boxes of the active leaves lie in memory as what was given for them; note which arguments share it."""
-    if len(given) == 1 and type(leaf := given[0]) is ndarray and leaf.flags.c_contiguous and leaf.shape:
+    """Give the tracers of the active leaves the layouts of the caller's arrays; note which arguments share memory."""
+    if len(arrays) == 1 and type(leaf := arrays[0]) is ndarray and leaf.flags.c_contiguous and leaf.shape:
         args = arguments.args
         place = arguments.places[0]
         is_first = type(place) is int and args[place] is leaf
         if not arguments.kwargs and (len(args) == 1 or (is_first and are_separate(args))):
-            interpreter.called = function, [id(boxes[0])], given
-            return  # nothing to note: its box is such an array by itself
-    everything = given
-    if len(given) < len(arguments.leaves):
-        everything = [*given, *[arguments.leaves[i] for i in arguments.inactive()]]
+            interpreter.called = function, [id(tracers[0])], arrays
+            return  # nothing to note: its tracer is such an array by itself
+    everything = arrays
+    if len(arrays) < len(arguments.leaves):
+        everything = [*arrays, *[arguments.leaves[i] for i in arguments.inactive()]]
     if len(arguments.places) < len(arguments.args) + len(arguments.kwargs):
         inactive = [arg for place, arg in enumerate(arguments.args) if place not in arguments.places]
         inactive += [arg for name, arg in arguments.kwargs.items() if name not in arguments.places]
         everything = [*everything, *inactive]
-    if are_separate(everything) and are_in_order(given):  # nothing to note either
-        interpreter.called = function, [*map(id, boxes)], given
+    if are_separate(everything) and are_in_order(arrays):  # nothing to note either
+        interpreter.called = function, [*map(id, tracers)], arrays
         return
-    place_like_arguments(boxes, given)
-    if len(arguments.args) + len(arguments.kwargs) > len(arguments.places) or len(boxes) < len(arguments.leaves):
-        boxes, given = _with_inactive(arguments, boxes, given)
-    note_arguments(interpreter, function, boxes, given)
+    set_argument_layouts(tracers, arrays)
+    if len(arguments.args) + len(arguments.kwargs) > len(arguments.places) or len(tracers) < len(arguments.leaves):
+        tracers, arrays = _with_inactive(arguments, tracers, arrays)
+    note_arguments(interpreter, function, tracers, arrays)
 
 
 def _with_inactive(
-    arguments: CallArguments, boxes: Sequence[Array], given: Sequence[Array]
+    arguments: CallArguments, tracers: Sequence[Array], arrays: Sequence[Array]
 ) -> tuple[Sequence[Array], Sequence[Array]]:
-    """The boxes of the active leaves, and what was given for them, followed by plain arguments in the same memory.
+    """The tracers and arrays of the active leaves, followed by inactive arrays in the same memory.
 
-    Those get read-only views: NumPy would write them without any trace, and traced values of the same memory are
-    saved for the backward pass as they are.
+    The latter become read-only views: no trace would see a write to them, and the backward pass saves traced values of
+    their memory without a copy.
     """
-    owners = {owner_of(leaf) for leaf in given}
+    owners = {owner_of(leaf) for leaf in arrays}
 
     def is_shared(leaf: Any) -> bool:
         return (type(leaf) is ndarray or type(leaf) is Tracer) and owner_of(leaf) in owners
 
-    plain: list[Array] = []
+    shared: list[Array] = []
 
     def protected(leaf: Any) -> Any:
         if is_shared(leaf):
-            plain.append(leaf)
+            shared.append(leaf)
             leaf = read_only(leaf)
         return leaf
 
@@ -194,7 +193,7 @@ def _with_inactive(
             leaves = tree.leaves(arg) if is_tree else (arg,)
             if any([is_shared(leaf) for leaf in leaves]):
                 arguments.replace(place, tree.map(protected, arg))
-    return ([*boxes, *[None] * len(plain)], [*given, *plain]) if plain else (boxes, given)
+    return ([*tracers, *[None] * len(shared)], [*arrays, *shared]) if shared else (tracers, arrays)
 
 
 def differentiable(
@@ -209,12 +208,11 @@ def differentiable(
     root: str = "argument {}",
     function: Callable[..., Any] | None = None,
 ) -> CallArguments:
-    """The arguments of a call, of which the floating point leaves at some places are to be differentiated.
+    """The arguments of a call, with the floating point leaves at some places active.
 
-    An integer leaf inside a tree is inactive. Integers are refused if no leaf is active, and one that is a whole
-    argument also if `needs_every` argument is to be differentiated; those become floats where
-    `config.promote_integers` is on. `kinds` are the kinds of dtypes that active leaves may have: "f", "c" or both.
-    Messages name positional arguments by the parameters of `function`, or by `root`.
+    Integer leaves inside a tree are inactive. Integers raise if no leaf is active. With `needs_every`, an integer
+    argument raises too, or becomes a float under `config.promote_integers`. `kinds` are the dtype kinds allowed for
+    active leaves: "f", "c" or both. Messages name positional arguments by the parameters of `function`, or by `root`.
 
     Raises:
         DifferentiatedInputError: There is nothing to differentiate (a TypeError).
@@ -262,14 +260,14 @@ def differentiable(
                 leaf = convert(leaf, dtype=dtype)
             if is_inexact(dtype):
                 if dtype.kind in "fc" and dtype.kind not in kinds:
-                    _refuse_kind(kinds, _with_name(path, root, function), transform)
+                    _check_kind(kinds, _with_name(path, root, function), transform)
                 active.append(len(leaves))
             elif is_whole and needs_every and not allow_int:
-                _refuse_integers(leaf, _with_name(path, root, function), transform, True)
+                _check_integer(leaf, _with_name(path, root, function), transform, True)
             first_path = first_path or path
             leaves.append(leaf)
     if leaves and not active and not allow_int:
-        _refuse_integers(leaves[0], _with_name(first_path, root, function), transform, False)
+        _check_integer(leaves[0], _with_name(first_path, root, function), transform, False)
     return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
 
 
@@ -280,7 +278,7 @@ def _promotes_integers() -> bool:
 
 
 def _with_name(path: str, root: str, function: Callable[..., Any] | None) -> str:
-    """The path to a leaf of a positional argument, by the name of its parameter where that is known."""
+    """The path to a leaf of a positional argument, by the name of its parameter if it has one."""
     numbers = re.match(re.escape(root).replace(r"\{\}", r"(\d+)"), path)
     if function is None or numbers is None or not numbers.groups():
         return path
@@ -288,7 +286,7 @@ def _with_name(path: str, root: str, function: Callable[..., Any] | None) -> str
     return parameter_names(function, number + 1)[number] + path[numbers.end() :]
 
 
-def _refuse_kind(kinds: str, path: str, transform: str) -> None:
+def _check_kind(kinds: str, path: str, transform: str) -> None:
     if kinds == "c":
         raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
     raise ArgumentError(
@@ -297,7 +295,7 @@ def _refuse_kind(kinds: str, path: str, transform: str) -> None:
     )
 
 
-def _refuse_integers(leaf: Array, path: str, transform: str, can_promote: bool) -> None:
+def _check_integer(leaf: Array, path: str, transform: str, can_promote: bool) -> None:
     dtype = dtype_of(leaf)
     word = (
         "a Python int"
@@ -316,7 +314,7 @@ def _refuse_integers(leaf: Array, path: str, transform: str, can_promote: bool) 
 
 
 def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) -> None:
-    """Raise TypeError for argnums that are no ints; an argument of the function may have been meant."""
+    """Raise TypeError for argnums that are not ints, with a suggestion if they look like arguments."""
     for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
         if number is not None and (not isinstance(number, (int, np.integer)) or isinstance(number, bool)):
             raise TypeError(
@@ -326,7 +324,7 @@ def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) ->
 
 
 class Selection:
-    """The arguments that argnums and argnames select from each call of a function, and the form of their results.
+    """The arguments that argnums and argnames select from each call of a function, and the structure of the results.
 
     argnums=None without argnames selects all positional arguments.
     """
@@ -343,14 +341,14 @@ class Selection:
         if self.position is None:
             check_argnums(argnums, function, transform)
         if argnames is not None and isinstance(argnums, (int, np.integer)) and argnums != 0:
-            self._refuse_one_number()
+            self._check_single_number()
         for name in argnames if isinstance(argnames, (tuple, list)) else (argnames,):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"func.{transform}: argnames must be a string or a tuple of strings, got {argnames!r}")
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
         self._parameters = _parameters_of(function) if self.names else {}
 
-    def _refuse_one_number(self) -> None:
+    def _check_single_number(self) -> None:
         raise ArgumentError(
             f"func.{self.transform}: argnames={self.argnames!r} takes the place of argnums; for both write "
             f"argnums=({self.argnums},)"
@@ -358,18 +356,18 @@ class Selection:
 
     @classmethod
     def at_call(cls, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any) -> Selection | None:
-        """The selection of a transform that is given the arguments too; None where that is all positional ones."""
+        """The selection of a transform that takes the arguments too; None for all positional ones."""
         if argnums is None and argnames is None:
             return None
         selection = cls(function, transform, argnums, argnames)
         if argnames is not None and isinstance(argnums, (int, np.integer)):
-            selection._refuse_one_number()
+            selection._check_single_number()
         return selection
 
     def places(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
-        """Where the selected arguments of a call stand: at positions, or under keywords.
+        """The places of the selected arguments: positions or keywords.
 
-        A named argument that the call leaves to its default is entered in `kwargs`.
+        Adds a named argument that the call leaves to its default to `kwargs`.
         """
         if self.position is not None and self.position < len(args):
             return [self.position]
@@ -388,7 +386,7 @@ class Selection:
         return places
 
     def arranged(self, results: Sequence[Any]) -> Any:
-        """One result for each place, in the form that the user chose by argnums and argnames."""
+        """One result for each place, in the structure chosen by argnums and argnames."""
         if self.position is not None:
             return results[0]
         by_name: Any = None
@@ -401,10 +399,10 @@ class Selection:
         return by_position if by_name is None else (by_position, by_name)
 
     def parts(self, value: Any, count: int, word: str) -> list[Any]:
-        """The value for each of `count` places, from one in the form that `arranged` gives.
+        """The value for each of `count` places, from a structure as of `arranged`.
 
         Raises:
-            TangentError: It has another form (a TypeError).
+            TangentError: It has another structure (a TypeError).
         """
         if self._is_single():
             return [value]
@@ -422,28 +420,28 @@ class Selection:
         return [*positions, *[named[name] for name in self.names]]
 
     def _is_single(self) -> bool:
-        """Whether the result is that of one argument, in no tuple or dict."""
+        """Whether the result is a bare value, outside of any tuple or dict."""
         if self.argnames is None:
             return isinstance(self.argnums, (int, np.integer))
         return isinstance(self.argnames, str) and self._only_names()
 
     def _misfit(self, word: str, value: Any, count: int) -> TangentError:
-        """The error for a value that has not the form of the selected arguments."""
+        """The error for a value without the structure of the selected arguments."""
         number = count - len(self.names)
         by_position = f"a tuple with one entry for each of argnums={self.argnums!r}"
         if self.argnums is None:
             by_position = f"a tuple with one entry per argument, {number} of them"
         by_name = f"a dict with the keys {', '.join(map(repr, self.names))}"
         pair = f"a pair of {by_position} and {by_name}"
-        wanted = by_position if self.argnames is None else by_name if self._only_names() else pair
+        expected = by_position if self.argnames is None else by_name if self._only_names() else pair
         if isinstance(value, Mapping):
             got = f"a dict with the keys {', '.join(map(repr, value))}"
         else:
             got = f"{len(value)} entries" if isinstance(value, (tuple, list)) else type(value).__name__
-        return TangentError(f"func.{self.transform}: {word} must be {wanted}, not {got}")
+        return TangentError(f"func.{self.transform}: {word} must be {expected}, not {got}")
 
     def form(self) -> Selection:
-        """The form of the results alone, without the function: it pickles."""
+        """The structure of the results alone, without the function: it pickles."""
         import copy
 
         other = copy.copy(self)
@@ -508,7 +506,7 @@ class Selection:
         return name
 
     def _hint_for(self, name: str) -> str:
-        """What to write for an argument that a call does not have."""
+        """The call to suggest for a missing argument."""
         parameter = self._parameters.get(name)
         if parameter is None:
             return f"; its parameters are {', '.join(self._parameters)}" if self._parameters else ""
@@ -526,9 +524,9 @@ def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramet
 
 
 class Derivative:
-    """A function and how a transform differentiates it: the options that transforms have in common.
+    """A function with the options common to all transforms.
 
-    They have the names by which users give them, so that a transform hands on all of its own by `locals()`.
+    The fields have the public option names, so that a transform passes its options on by `locals()`.
     """
 
     argnums: Any = 0
@@ -551,7 +549,7 @@ class Derivative:
 
 
 class FlatCall:
-    """One call of a function, as a function from the active leaves of its arguments to the leaves of its output."""
+    """One call, as a function from the active leaves of its arguments to the leaves of its output."""
 
     __slots__ = ("arguments", "aux", "function", "has_aux", "out_spec", "transform")
 
@@ -566,9 +564,8 @@ class FlatCall:
         self.out_spec: Any = None
 
     def outputs(self, interpreter: Interpreter, values: Iterable[Any], is_repeated: bool = False) -> list[Array]:
-        """The leaves of the output for these active leaves. Its structure is noted, and its aux as plain values.
-
-        Where the call `is_repeated`, the function may write to copies only.
+        """The leaves of the output for these active leaves. Notes its structure, and its aux as plain values. If the
+        call `is_repeated`, the function gets copies.
         """
         arguments = self.arguments.with_copies() if is_repeated else self.arguments
         args, kwargs = arguments.bound(values)
@@ -579,7 +576,7 @@ class FlatCall:
         return leaves
 
     def result(self, first: Any, *others: Any) -> Any:
-        """What a transform returns: its parts, and aux if the function has it."""
+        """The result of a transform: its parts, and aux if the function has it."""
         if self.has_aux:
             others = (*others, own_tree(self.aux))
         return (first, *others) if others else first

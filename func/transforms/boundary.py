@@ -1,4 +1,4 @@
-"""The API boundary: what transforms check on the way in, and how results become owned by the caller on the way out."""
+"""The API boundary: checks of arguments on the way in, and ownership of results on the way out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from func import tree
 from func.backends import HOST_TYPES
-from func.backends.support.strides import copy_lying
+from func.backends.array_helpers.strides import copy_with_strides
 from func.interpreters import core
 from func.interpreters.core import CARRIERS, EVALUATE, PYTHON_SCALARS, Array, Interpreter, Shape, Tracer
 from func.interpreters.core.errors import ArgumentError, BlockedArrayError, ScalarOutputError, UnsupportedArrayError
@@ -22,25 +22,25 @@ from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.structural.shapes import full_like
-from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
+from func.numpy.sharing import note_nested_arguments, read_only, shared_groups
 
 
 def is_value(x: Any) -> bool:
-    """Whether something given for an option is a value: an argument of the function may have been meant."""
+    """Whether an option looks like a value: the user may have passed an argument of the function."""
     return isinstance(x, (float, complex)) or (hasattr(x, "dtype") and not isinstance(x, (np.integer, np.dtype)))
 
 
-def meant(option: Any, transform: str, function: Callable[..., Any]) -> str:
-    """The end of a message about an option: what to write where a value was given for it."""
+def suggestion(option: Any, transform: str, function: Callable[..., Any]) -> str:
+    """The suggestion at the end of a message about an option that looks like a value."""
     return f"; did you mean func.{transform}({name_of(function)})(...)?" if is_value(option) else ""
 
 
-def refuse_values(option: Any, name: str, transform: str, function: Callable[..., Any]) -> None:
-    """Raise where a value was given for an option that holds ints and None."""
+def check_no_value(option: Any, name: str, transform: str, function: Callable[..., Any]) -> None:
+    """Raise if an option of ints and None is a value."""
     if is_value(option):
         raise TypeError(
             f"func.{transform}: {name} must hold ints and None, got {type(option).__name__}"
-            f"{meant(option, transform, function)}"
+            f"{suggestion(option, transform, function)}"
         )
 
 
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes_function_alone(transform: F) -> F:
-    """Decorate a transform whose options have names: values after the function were meant for what it returns."""
+    """Decorate a transform with keyword-only options: extra values suggest the call of its result."""
 
     @functools.wraps(transform)
     def checked(f: Any = None, *values: Any, **options: Any) -> Any:
@@ -64,12 +64,12 @@ def takes_function_alone(transform: F) -> F:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """How messages call a function."""
+    """The name of a function in messages."""
     return getattr(function, "__name__", None) or type(function).__name__
 
 
 def check_callable(function: Any, transform: str) -> None:
-    """Transforms take a function first, and one that computes when it is called."""
+    """Raise unless the argument is a function, or an object that computes when it is called."""
     if not callable(function):
         raise TypeError(f"func.{transform} takes a function first, not {type(function).__name__}")
     code = getattr(function, "__code__", None)
@@ -84,7 +84,7 @@ _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def describe(value: Any) -> str:
-    """A short description of an output: aval of arrays, type of anything else."""
+    """A short description of an output: the aval of an array, the type of anything else."""
     try:
         return (
             repr(core.aval_of(value)).rstrip("~")
@@ -99,7 +99,7 @@ _DESCRIBED = frozenset({Tracer, bool, int, float, complex})
 
 
 def array_leaf(value: Any, path: str, transform: str) -> Array:
-    """A leaf as primitives take it, or a TypeError that names its path."""
+    """A leaf as primitives take it; a TypeError names its path."""
     kind = type(value)
     if kind is Tracer or (kind is ndarray and value.dtype.kind in "fciub"):
         return value
@@ -113,7 +113,7 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
             )
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
             return core.operand(value)
-        core.refuse_array(value)
+        core.raise_unsupported_array(value)
     except BlockedArrayError:
         raise
     except UnsupportedArrayError as error:
@@ -127,7 +127,7 @@ def is_dask_array(value: Any) -> bool:
 
 
 def _advice(value: Any, path: str, transform: str) -> str:
-    """What to do with an argument that is no array."""
+    """The advice for an argument that is not an array."""
     if path.startswith("output") or hasattr(value, "dtype"):
         return ""
     is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
@@ -142,7 +142,7 @@ def _advice(value: Any, path: str, transform: str) -> str:
 
 
 def traced_leaf(value: Any, path: str, transform: str) -> Array:
-    """`array_leaf` where a number becomes a variable of a program, as which it has 64 bits."""
+    """`array_leaf`, with 64 bits for a number that becomes a variable of a program."""
     if type(value) is int and value not in INTEGERS:
         raise ArgumentError(
             f"func.{transform}: {path} is an integer of more than 64 bits, which no array of numbers holds: {value}; "
@@ -157,7 +157,7 @@ INTEGERS = range(-(2**63), 2**63)
 def argument_paths(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Collection[int] = ()
 ) -> list[str]:
-    """How messages name the leaves of arguments: `params['w']`. Positional arguments in `static` are not in `args`."""
+    """The names of the leaves of arguments in messages: `params['w']`, without the arguments in `static`."""
     named = parameter_names(function, len(args) + len(static))
     roots = [name for i, name in enumerate(named) if i not in static]
     paths = [path for root, value in zip(roots, args, strict=False) for path in tree.path_names(value, root)]
@@ -165,13 +165,13 @@ def argument_paths(
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """How messages name positional arguments: by their parameters, `argument 3` where these have no names."""
+    """The names of positional arguments in messages: their parameters, else `argument 3`."""
     named = positional_parameters(function)
     return [*named[:count], *[f"argument {i}" for i in range(len(named), count)]]
 
 
 def positional_parameters(function: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that take positional arguments; none where a function has no signature."""
+    """The names of the parameters that take positional arguments; none if a function has no signature."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -180,7 +180,7 @@ def positional_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _without_tensors(value: Any) -> Any:
-    """A value without the tensors that were made inside the running transform, which traces their values."""
+    """A value without the tensors of the running transform, which traces their values."""
     home = getattr(current_transform(), "ambient", None)
     while type(value) is Tracer and home is not None and value._interpreter is home:
         value = value._value
@@ -199,12 +199,12 @@ def output_leaves(out: Any, transform: str) -> tuple[list[Array], Any]:
 
 
 def output_paths(spec: Any) -> list[str]:
-    """How messages name the leaves of an output."""
+    """The names of the leaves of an output in messages."""
     return [accessor.codify("output") for accessor in spec.accessors()]
 
 
 def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Callable[..., Any]) -> tuple[Any, Any]:
-    """(output, aux) of a function with has_aux=True; aux without the tracers of the interpreter, which is closed soon.
+    """(output, aux) of a function with has_aux=True; aux without the tracers of the interpreter, which closes next.
 
     Raises:
         TypeError: The output is not a pair.
@@ -226,7 +226,7 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
 
 
 def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomorphic: bool) -> Array:
-    """The one output of a function to take a gradient of: a real (holomorphic: complex) scalar."""
+    """The one output of a function to differentiate: a real (holomorphic: complex) scalar."""
     if type(out) is not Tracer and hasattr(out, "dtype") and (type(out) not in HOST_TYPES or out.dtype.kind == "O"):
         out = array_leaf(out, "the output", transform)
     out = _without_tensors(out)
@@ -262,12 +262,12 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
 
 
 def unbox(value: Array) -> Array:
-    """A value; where it is a box around a concrete array (np.zeros_like in traced code makes them), that array."""
+    """The array behind a concrete tracer (np.zeros_like in traced code makes them); any other value unchanged."""
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
 def _references_of_a_leaf() -> int:
-    """What getrefcount says of an array that only a list and a local variable hold: a call adds one, or none."""
+    """The reference count of an array that only a list and a local variable refer to, as getrefcount reports it."""
     leaves = [np.empty(0)]
     leaf = leaves[0]
     return sys.getrefcount(leaf)
@@ -279,8 +279,8 @@ _EXCLUSIVE = _references_of_a_leaf()
 def own(leaves: list[Any]) -> list[Any]:
     """Make results owned by the caller, in place: writable arrays that share memory with nothing else.
 
-    An array that only this list refers to stays as it is; any other one is copied. So does one that compiled code has
-    made for this list: the code keeps a reference to it, for use as soon as the caller has dropped it.
+    Copies every array that something else refers to. Results of compiled code stay: the code reuses their memory after
+    the caller drops them.
     """
     is_fresh = type(leaves) is FreshCotangents and (len(leaves) == 1 or len(set(map(id, leaves))) == len(leaves))
     for i in range(len(leaves)):
@@ -313,7 +313,7 @@ def own(leaves: list[Any]) -> list[Any]:
 
 
 def _copied(array: Any) -> Any:
-    """A copy that lies in memory as the array does; of a broadcast array in C order."""
+    """A copy with the layout of the array; of a broadcast array in C order."""
     return array.copy("C" if 0 in array.strides else "K")
 
 
@@ -328,16 +328,16 @@ def own_tree(value: Any) -> Any:
 
 
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
-    """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
-    return [copy_lying(value) if type(value) is ndarray else core.snapshot(value) for value in values]
+    """Copies of values for code that may write to them; a write changes no other value, graph or argument."""
+    return [copy_with_strides(value) if type(value) is ndarray else core.snapshot(value) for value in values]
 
 
 def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
-    """Copies of the arguments of a function, by `defensive_copies`, with a note of those that share memory."""
+    """Defensive copies of the arguments of a function, with a note of those that share memory."""
     copies = defensive_copies(leaves)
     traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
     if traced is not None:
-        note_inner_arguments(traced._interpreter, function, copies, leaves)
+        note_nested_arguments(traced._interpreter, function, copies, leaves)
         return copies
     for group in shared_groups(leaves):
         if len({id(leaves[i]) for i in group}) == 1:
@@ -350,12 +350,12 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
 
 
 def handed_out(values: Iterable[Array]) -> list[Array]:
-    """Results for the user: copies, as of `defensive_copies`, which of tensors have nodes of their own."""
+    """Results for the user: defensive copies; copies of tensors have new nodes."""
     return [_copied(value) if type(value) is ndarray else copy_of(value) for value in values]
 
 
 def as_result(value: Array) -> Array:
-    """A value as what NumPy's operations return: a number, not an array, where the shape is ()."""
+    """A value as NumPy's operations return it: a number, not an array, if the shape is ()."""
     return value[()] if type(value) is ndarray and value.shape == () else value
 
 
@@ -364,8 +364,8 @@ def zero_result(like: Array, shape: Shape | None = None, dtype: Any = None) -> A
     return as_result(full_like(like, 0, shape, dtype))
 
 
-def like_input(grad: Array, leaf: Array) -> Array:
-    """A gradient as the same kind of object as its input: an ndarray for an ndarray, also when it is 0-d."""
+def as_input_type(grad: Array, leaf: Array) -> Array:
+    """A gradient as the same kind of object as its input: an ndarray for an ndarray, also for a 0-d one."""
     if type(grad) is ndarray:
         return grad if type(leaf) is ndarray or grad.shape != () or type(leaf) is Tracer else grad[()]
     if type(leaf) is ndarray and type(grad) is not Tracer and isinstance(grad, np.generic):

@@ -1,4 +1,4 @@
-"""checkpoint: the arguments are saved in place of the intermediate values, which the backward pass computes again."""
+"""checkpoint: saves the arguments in place of the intermediate values, and recomputes these in the backward pass."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ def checkpoint(
     policy: Callable[..., bool] | None = None,
     memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
-    """The same function, trading time for memory under reverse mode: its intermediate values are not saved (but for
-    those that the policy names), and are computed again from the arguments in the backward pass.
+    """The same function, trading time for memory under reverse mode. It saves only the intermediate values that the
+    policy selects; the backward pass recomputes the others from the arguments.
 
-    Nests under every transform to any order. The function itself is called once: what is computed again are the
-    operations that it applied, so random numbers and counters stay as they were. Derivatives flow to the arguments and
-    to the traced values that the function finds elsewhere; values that it keeps in a list or an attribute have their
-    derivative, too.
+    It composes with every transform to any order. func calls the function once and recomputes the operations that it
+    applied, so random numbers and counters stay as they were. Derivatives flow to the arguments and to all traced
+    values that the function uses or stores.
 
     Args:
         f: The function; plain NumPy code.
         policy: Which values to save, one of `checkpoint_policies`; None saves nothing.
-        memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as
-            "2 GiB". The function is traced, and cut into as few segments as the limit allows: what passes between
-            them is saved, and one at a time is computed again. Where everything fits, nothing is.
+        memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as "2
+            GiB". func traces the function and cuts it into as few segments as the limit allows. It saves the values
+            that pass between segments and recomputes one segment at a time, or nothing if everything fits.
 
     Raises:
         MemoryLimitError: No cut stays below memory_limit (a MemoryError).
@@ -74,10 +73,10 @@ def call_checkpointed(
     calls_again: bool = False,
     limit: int | None = None,
 ) -> Any:
-    """The value of a function, checkpointed; with `limit` in segments that keep at most so many bytes.
+    """The value of a function, checkpointed; with `limit` in segments that save at most that number of bytes.
 
-    With `calls_again` derivatives call it again, where otherwise the recorded operations are applied again: of many
-    operations on small arrays, the record takes more memory than the arrays.
+    With `calls_again`, derivatives call it again instead of applying its recorded operations: for many operations on
+    small arrays the record needs more memory than the arrays.
     """
     closure = Closure(f, lambda value: type(value) is Tracer, stores=True)
     captured = closure.values
@@ -90,32 +89,32 @@ def call_checkpointed(
     def flat_call(array_leaves: list[Array], *captured_values: Array) -> Any:
         remaining = iter(array_leaves)
         full = [next(remaining) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
-        inner_args, inner_kwargs = tree.unflatten(spec, full)
-        closure.note_arguments((args, kwargs), (inner_args, inner_kwargs))
-        return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
+        copied_args, copied_kwargs = tree.unflatten(spec, full)
+        closure.note_arguments((args, kwargs), (copied_args, copied_kwargs))
+        return closure.rebuilt(captured_values)(*copied_args, **copied_kwargs)
 
-    given = [*arrays, *captured]
+    operands = [*arrays, *captured]
     flat = FlatFunction(
         flat_call, tree.structure((list(arrays), *captured)), returns_written=True, transform="checkpoint"
     )
     fun = SameDraws(flat) if calls_again else flat
     try:
-        with losing_writes(f, given, flat):
+        with losing_writes(f, operands, flat):
             if limit is None:
-                outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+                outs = list(checkpointed_outputs(fun, operands, policy, fun if calls_again else None))
             else:
                 from func.transforms.segments import in_segments  # here, for the start-up time
 
-                outs = in_segments(flat, given, limit, f)
+                outs = in_segments(flat, operands, limit, f)
     finally:
         closure.write_back()
     for i in sorted(flat.written, reverse=True):
-        given[i][...] = outs.pop()
+        operands[i][...] = outs.pop()
     return tree.unflatten(flat.out_spec, outs)
 
 
 class SameDraws:
-    """A function that finds NumPy's global generator in the same state in every run."""
+    """A function that starts every run from the same state of NumPy's global generator."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -145,7 +144,7 @@ def _is_array(leaf: Any) -> bool:
 
 @without_engine_frames
 def checkpoint_name(x: Any, name: str) -> Any:
-    """The identity, giving a value a name that checkpoint policies can refer to; takes a tree.
+    """The identity, which names a value for checkpoint policies; takes a tree.
 
     Example:
         >>> import numpy as np, func
@@ -160,7 +159,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 class checkpoint_policies:
-    """Which intermediate values `checkpoint` saves. Each policy is a function (primitive, params) -> bool.
+    """Policies for the intermediate values that `checkpoint` saves.
 
     Example:
         >>> import numpy as np, func

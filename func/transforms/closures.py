@@ -23,19 +23,19 @@ class _Build:
     """One rebuilding of a function."""
 
     values: Sequence[Any]
-    """In the place of the traced values."""
-    made: dict[int, Any] = dataclasses.field(default_factory=dict)
-    """What stands for an object, a container or a cell, by its id: one twin, wherever it is reached."""
+    """The replacements of the traced values."""
+    replacements: dict[int, Any] = dataclasses.field(default_factory=dict)
+    """The replacement of each object, container or cell, by its id; all references share it."""
     places: list[_CopiedNames] = dataclasses.field(default_factory=list)
 
 
 class _CopiedNames(NamedTuple):
-    """Names or positions that hold values: of an object, a namespace, a cell, a list or a dict."""
+    """Names or positions with values: of an object, a namespace, a cell, a list or a dict."""
 
     original: Any
     twin: Any
     before: Any
-    """What the twin held first."""
+    """The first content of the replacement."""
     read: Callable[[Any], Any]
     write: Callable[[Any, Any, Any, _Own], None]
     """Gives the original what the twin holds now: of the original, what the twin held first, and holds now."""
@@ -51,16 +51,16 @@ def is_traced(value: Any) -> bool:
 
 
 class Closure:
-    """The traced values that a function finds by itself, and the function with others in their place.
+    """The traced values that a function reaches by itself, and the function with others in their place.
 
-    They are searched in closures, defaults, the globals of the function's module, partials, methods, lists, tuples,
-    dicts, and the attributes of objects of the user's classes.
+    Searches closures, defaults, the globals of the function's module, partials, methods, lists, tuples, dicts, and the
+    attributes of objects of the user's classes.
     """
 
     def __init__(
         self, function: Callable[..., Any], is_captured: Callable[[Any], bool] = is_traced, stores: bool = False
     ) -> None:
-        """`stores`: whether `write_back` will be called. Others keep nothing of what they are rebuilt with."""
+        """`stores`: whether the caller will call `write_back`; otherwise nothing refers to the replacements."""
         self.values: list[Tracer] = []
         self._is_captured = is_captured
         self._function = function
@@ -72,7 +72,7 @@ class Closure:
         self._make = self._maker(function)
 
     def rebuilt(self, values: Sequence[Any]) -> Callable[..., Any]:
-        """The function with these values in the place of the traced ones."""
+        """The function with these values instead of the traced ones."""
         if self._make is None:
             return self._function
         build = _Build(values)
@@ -81,34 +81,34 @@ class Closure:
         return self._make(build)  # type: ignore[no-any-return]
 
     def write_back(self) -> None:
-        """Give what the first run has stored in attributes, variables of functions around it, globals, lists and dicts
-        with traced values, of which it had copies, to these.
+        """Copy what the first run stored in its copies of attributes, variables, globals, lists and dicts to the
+        originals.
         """
         build, self._first, self._is_written_back = self._first, None, True
         (places, own), self._arguments = self._arguments, ([], {})
         if build is not None:
             places = [*places, *build.places]
-            own |= {id(given): value for given, value in zip(build.values, self.values, strict=True)}
+            own |= {id(replacement): value for replacement, value in zip(build.values, self.values, strict=True)}
         own |= {id(place.twin): place.original for place in places}
         for place in places:
             now = place.read(place.twin)
             if not _is_same(now, place.before):
                 place.write(place.original, place.before, now, lambda value: own.get(id(value), value))
 
-    def note_arguments(self, given: Any, copied: Any) -> None:
-        """Note the trees that the caller gave as arguments, and the copies of them that the first run gets."""
+    def note_arguments(self, trees: Any, copied: Any) -> None:
+        """Note the caller's argument trees, and the copies of them that the first run gets."""
         if not self._is_written_back:
-            _note_copies(given, copied, *self._arguments)
+            _note_copies(trees, copied, *self._arguments)
 
     def _maker(self, value: Any) -> Maker | None:
-        """How to rebuild a value; None if it has no traced parts."""
+        """The way to rebuild a value; None if it has no traced parts."""
         if self._is_captured(value):
             position = len(self.values)
             self.values.append(value)
             return lambda build: build.values[position]
         if id(value) in self._known:
             return self._known[id(value)][1]
-        self._known[id(value)] = (value, None)  # a value that contains itself stays what it is there
+        self._known[id(value)] = (value, None)  # a value that contains itself stays unchanged there
         maker: Maker | None = None
         if isinstance(value, Transformed):
             maker = self._maker_of_parts([value.__wrapped__], lambda build, parts: value.of(parts[0]))
@@ -176,7 +176,7 @@ class Closure:
         def construct(build: _Build, parts: list[Any]) -> Any:
             twin = copy.copy(value)
             _refill(twin, None, parts if keys is None else dict(zip(keys, parts, strict=True)), _as_it_is)
-            build.places.append(_CopiedNames(value, twin, _held(twin), _held, _refill))
+            build.places.append(_CopiedNames(value, twin, _content(twin), _content, _refill))
             return twin
 
         return self._maker_of_parts(list(value.values() if isinstance(value, dict) else value), construct)
@@ -195,56 +195,56 @@ class Closure:
 
 
 def _once(key: int, make: Maker) -> Maker:
-    """A maker whose result is the same one wherever it is asked for in one rebuilding."""
+    """A maker with one result per rebuilding."""
 
-    def made(build: _Build) -> Any:
-        if key not in build.made:
-            build.made[key] = make(build)
-        return build.made[key]
+    def make_once(build: _Build) -> Any:
+        if key not in build.replacements:
+            build.replacements[key] = make(build)
+        return build.replacements[key]
 
-    return made
+    return make_once
 
 
 def _twin_of_cell(build: _Build, cell: types.CellType, content: Any) -> types.CellType:
-    """The cell that stands for one with a traced value; functions that share the one share the other."""
-    if id(cell) not in build.made:
-        twin = build.made[id(cell)] = types.CellType(content)
+    """The replacement of a cell with a traced value, shared by all functions that share the cell."""
+    if id(cell) not in build.replacements:
+        twin = build.replacements[id(cell)] = types.CellType(content)
         build.places.append(_CopiedNames(cell, twin, [content], lambda cell: [_contents(cell)], _set_cell))
-    return build.made[id(cell)]  # type: ignore[no-any-return]
+    return build.replacements[id(cell)]  # type: ignore[no-any-return]
 
 
 def _twin_of_namespace(build: _Build, namespace: dict[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
-    """The globals that stand for those of a module, with other values for some names."""
-    if id(namespace) not in build.made:
-        twin = build.made[id(namespace)] = dict(namespace)
+    """The replacement of a module's globals, with other values for some names."""
+    if id(namespace) not in build.replacements:
+        twin = build.replacements[id(namespace)] = dict(namespace)
         build.places.append(_CopiedNames(namespace, twin, dict(twin), dict, _update_changed))
-    around: dict[str, Any] = build.made[id(namespace)]
+    around: dict[str, Any] = build.replacements[id(namespace)]
     before = next(place.before for place in build.places if place.twin is around)
     around.update(changed)
     before.update(changed)
     return around
 
 
-def _note_copies(given: Any, twin: Any, places: list[_CopiedNames], own: dict[int, Any]) -> None:
-    """Note containers and nodes of a tree that has been copied, and its leaves."""
-    if given is twin:
+def _note_copies(original: Any, twin: Any, places: list[_CopiedNames], own: dict[int, Any]) -> None:
+    """Note the containers and nodes of a copied tree, and its leaves."""
+    if original is twin:
         return
-    if isinstance(given, (list, dict)):
-        places.append(_CopiedNames(given, twin, _held(twin), _held, _refill))
-        for key in range(len(given)) if isinstance(given, list) else given:
-            _note_copies(given[key], twin[key], places, own)
-    elif isinstance(given, tuple):
-        for part, twin_part in zip(given, twin, strict=True):
+    if isinstance(original, (list, dict)):
+        places.append(_CopiedNames(original, twin, _content(twin), _content, _refill))
+        for key in range(len(original)) if isinstance(original, list) else original:
+            _note_copies(original[key], twin[key], places, own)
+    elif isinstance(original, tuple):
+        for part, twin_part in zip(original, twin, strict=True):
             _note_copies(part, twin_part, places, own)
-    elif type(given) is type(twin) and hasattr(given, "__dict__") and not isinstance(given, np.ndarray):
-        places.append(_CopiedNames(given, twin, _attributes(twin), _attributes, _set_attributes))
-        for name in vars(given).keys() & vars(twin).keys():
-            _note_copies(vars(given)[name], vars(twin)[name], places, own)
+    elif type(original) is type(twin) and hasattr(original, "__dict__") and not isinstance(original, np.ndarray):
+        places.append(_CopiedNames(original, twin, _attributes(twin), _attributes, _set_attributes))
+        for name in vars(original).keys() & vars(twin).keys():
+            _note_copies(vars(original)[name], vars(twin)[name], places, own)
     else:
-        own[id(twin)] = given
+        own[id(twin)] = original
 
 
-def _held(container: Any) -> Any:
+def _content(container: Any) -> Any:
     """The values of a list or a dict, apart from it."""
     return dict(container) if isinstance(container, dict) else list(container)
 
@@ -271,7 +271,7 @@ def _set_attributes(value: Any, before: dict[str, Any], now: dict[str, Any], own
 
 
 def _update_changed(names: dict[str, Any], before: dict[str, Any], now: dict[str, Any], own: _Own) -> None:
-    """Set and delete the names that are others now, and no more: more may have happened to the rest meanwhile."""
+    """Set and delete only the names that differ now: the rest may have changed meanwhile."""
     for name in before.keys() - now.keys():
         names.pop(name, None)
     for name, value in now.items():
@@ -284,7 +284,7 @@ def _set_cell(cell: types.CellType, before: list[Any], now: list[Any], own: _Own
 
 
 def _is_same(now: Any, before: Any) -> bool:
-    """Whether two lists or dicts hold the same objects in the same order."""
+    """Whether two lists or dicts contain the same objects in the same order."""
     if len(now) != len(before):
         return False
     if isinstance(now, dict):
@@ -294,7 +294,7 @@ def _is_same(now: Any, before: Any) -> bool:
 
 
 def _tuple_of(value: tuple[Any, ...], parts: list[Any]) -> Any:
-    """A tuple of the same type, whatever its class wants to be made of."""
+    """A tuple of the same type, without a call of its class."""
     twin = tuple.__new__(type(value), parts)
     if hasattr(value, "__dict__"):
         vars(twin).update(vars(value))
@@ -309,13 +309,13 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _global_names(code: types.CodeType) -> set[str]:
-    """The names that a function's code, and that of functions inside it, may look up among the globals."""
-    inner = [_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    """The names that a function's code, and that of functions inside it, may look up in the globals."""
+    nested = [_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+    return set(code.co_names).union(*nested)
 
 
 def _may_hold_traced(value: Any, namespace: dict[str, Any]) -> bool:
-    """Whether a global may hold traced values: anything but modules, classes and the functions of other modules."""
+    """Whether a global may contain traced values: anything but modules, classes and functions of other modules."""
     if isinstance(value, types.FunctionType):
         return value.__globals__ is namespace
     return is_traced(value) or isinstance(value, (list, tuple, dict, functools.partial)) or _is_object(value)
@@ -324,7 +324,7 @@ def _may_hold_traced(value: Any, namespace: dict[str, Any]) -> bool:
 def _is_object(value: Any) -> bool:
     """Whether a value is an object of one of the user's classes, whose attributes may be traced.
 
-    Linear operators hold functions of the user's and residuals, sparse matrices may have traced entries.
+    Linear operators contain users' functions and residuals, sparse matrices may contain traced entries.
     """
     kind = type(value)
     return (

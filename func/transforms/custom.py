@@ -34,17 +34,17 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.guarding import guard_places, is_refused_write, shared_places
+from func.numpy.guarding import guard_places, is_write_error, shared_places
 from func.numpy.memory import laid_out, layouts_of
 from func.numpy.sharing import BY_ERROR, BY_RULE, COPY_HINT, lose_writes
 from func.transforms.boundary import (
     array_leaf,
     check_callable,
+    check_no_value,
     defensive_copies,
     name_of,
     own_arguments,
     positional_parameters,
-    refuse_values,
 )
 from func.transforms.closures import Closure
 from func.transforms.signatures import Options, P, R, TransformedFunction
@@ -58,9 +58,9 @@ class FlatFunction(Record):
     in_spec: Any
     out_spec: Any = None
     layouts: Sequence[Any] = ()
-    """How the arguments lie in memory, where other boxes stand for them when the function runs."""
+    """The layouts of the arguments, for runs of the function on other tracers."""
     shared: Sequence[Sequence[int]] = ()
-    """The places of arguments that share memory, where other boxes stand for them."""
+    """The places of arguments that share memory, for runs of the function on other tracers."""
     written: frozenset[int] = frozenset()
     """The places of the arguments that the function has written."""
     returns_written: bool = False
@@ -77,7 +77,7 @@ class FlatFunction(Record):
         return [*outs, *[snapshot(copies[i]) for i in sorted(self.written)]] if self.returns_written else outs
 
     def copies(self, function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
-        """The arguments as a function of the user's gets them: copies."""
+        """Copies of the arguments for the user's function."""
         copies = laid_out(own_arguments(function, leaves), self.layouts)
         if self.shared and not shared_places(leaves):
             guard_places(copies, self.shared)
@@ -85,12 +85,12 @@ class FlatFunction(Record):
 
     @contextlib.contextmanager
     def watched(self, function: Callable[..., Any], copies: Sequence[Array], leaves: Sequence[Array]) -> Iterator[None]:
-        """While the function runs on copies of the leaves: notes which of them it writes."""
+        """Notes the leaves that the function writes while it runs on copies of them."""
         before = [(x._value, x._attached) if type(x) is Tracer else None for x in copies]
         try:
             yield
         except ValueError as error:
-            if not self.shared or not is_refused_write(error, copies):
+            if not self.shared or not is_write_error(error, copies):
                 raise
             raise SharedMemoryError(
                 f"{name_of(function)} writes to an argument that shares memory with another one. In NumPy that would "
@@ -103,7 +103,7 @@ class FlatFunction(Record):
 
 @contextlib.contextmanager
 def losing_writes(function: Callable[..., Any], leaves: Sequence[Array], flat: FlatFunction) -> Iterator[None]:
-    """Around a call with copies of the leaves: uses of those that it has written are errors, also after it raised."""
+    """A call with copies of the leaves: later uses of the written ones are errors, even if the call raises."""
     try:
         yield
     except SharedMemoryError:
@@ -116,7 +116,7 @@ def losing_writes(function: Callable[..., Any], leaves: Sequence[Array], flat: F
 
 
 def _is_written(copy: Array, before: tuple[Any, Any] | None, leaf: Array) -> bool:
-    """Whether a copy of an argument has been written: a traced one, which held other values before, or an array."""
+    """Whether the function wrote a copy of an argument: a traced one, with other values before, or an array."""
     if before is not None:
         return copy._value is not before[0] or copy._attached is not before[1]
     return type(copy) is type(leaf) is np.ndarray and copy.tobytes() != leaf.tobytes()
@@ -128,7 +128,7 @@ def nothing_traced(args: Any) -> bool:
 
 
 def bound_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments, with keywords and defaults put in their places."""
+    """Positional arguments, with keywords and defaults at their places."""
     if not kwargs:
         return args
     try:
@@ -142,7 +142,7 @@ def bound_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tuple[int, ...]:
-    """The positions of the arguments that a rule does not differentiate, counted from 0.
+    """The positions of the arguments that a rule treats as constants, counted from 0.
 
     Raises:
         ArgumentError: A position is out of range (a ValueError).
@@ -156,9 +156,9 @@ def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tu
 
 
 class CustomRule(Generic[P, R]):
-    """What the decorators share: splitting arguments, and attributes of the wrapped function.
+    """Base class of the decorators: splits arguments, and copies attributes of the wrapped function.
 
-    With options and without a function a class is a decorator: `@custom_jvp(nondiff_argnums=(1,))`.
+    With options alone a class is a decorator: `@custom_jvp(nondiff_argnums=(1,))`.
     """
 
     def __new__(cls, f: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Self:
@@ -174,7 +174,7 @@ class CustomRule(Generic[P, R]):
     ) -> None:
         kind = type(self).__name__
         check_callable(function, kind)
-        refuse_values(nondiff_argnums, "nondiff_argnums", kind, function)
+        check_no_value(nondiff_argnums, "nondiff_argnums", kind, function)
         self.function = function
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
@@ -224,7 +224,7 @@ def _positions_of(names: Sequence[Any], function: Callable[..., Any], kind: str)
     """The positions of the parameters with these names.
 
     Raises:
-        ArgumentError: A name is that of no positional parameter (a ValueError).
+        ArgumentError: No positional parameter has the name (a ValueError).
     """
     if not names:
         return []
@@ -243,7 +243,7 @@ def _rule_of(kind: type[CustomRule[..., Any]], function: Callable[..., Any]) -> 
 
 
 def stop_gradient(x: Any) -> Any:
-    """The identity, through which no derivative passes; takes a tree.
+    """The identity without a derivative; takes a tree.
 
     Example:
         >>> import func
@@ -258,7 +258,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 class custom_jvp(CustomRule[P, R]):
-    """Give a function a derivative of your own by its jvp; reverse mode follows by transposing the tangent part.
+    """Give a function a custom derivative by its jvp; reverse mode transposes the tangent part.
 
     The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`, or
     with a name in `nondiff_argnames`, come first. Its tangent part must be linear in the tangents.
@@ -307,7 +307,9 @@ class custom_jvp(CustomRule[P, R]):
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """One rule per argument, `rule(tangent, out, *args)` -> its part of the tangent; None for no derivative."""
+        """One rule per argument, `rule(tangent, out, *args)`, which returns its part of the tangent; None for no
+        derivative.
+        """
 
         def combined(*call: Any) -> tuple[Any, Any]:
             primals, tangents = call[-2:]
@@ -352,11 +354,11 @@ class _JvpRule(Record):
         outs, fitted, is_own = self.applied(primals, tangents)
         if is_own or not needs_rule(primals) or Closure(self.rule).values:
             return outs, fitted
-        # The levels below would differentiate the code of the rule, which may be another function than it says.
+        # The levels below would differentiate the code of the rule, which may compute another function.
         return list(custom_rules.with_tangents(outs, primals, _Tangents(self))), fitted
 
     def applied(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any], bool]:
-        """What the rule returns: the outputs, their tangents, and whether the outputs are those of its function."""
+        """The results of the rule: the outputs, their tangents, and whether it returned the function's own outputs."""
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
         copies = laid_out(defensive_copies(primals), self.flat.layouts)
         if self.flat.shared:
@@ -386,11 +388,11 @@ class _JvpRule(Record):
                     f"{shape_of(out)}"
                 )
             fitted.append(_with_dtype(dot, out))
-        return outs, fitted, all([any([out is given for given in by_rule]) for out in outs])
+        return outs, fitted, all([any([out is leaf for leaf in by_rule]) for out in outs])
 
 
 class _Tangents(Record):
-    """The tangents of outputs that a jvp rule has computed, for the levels below: by the rule."""
+    """The tangents of outputs that a jvp rule has computed, for the levels below."""
 
     rule: _JvpRule
 
@@ -406,7 +408,7 @@ class _Tangents(Record):
 
 
 def _is_same(x: Array, y: Array) -> bool:
-    """Whether two outputs have the same numbers, as far as these are known."""
+    """Whether two outputs have the same numbers, as far as known."""
     if is_abstract_value(x) or is_abstract_value(y):
         return True
     return custom_rules.are_same(known_value(x), known_value(y))
@@ -419,11 +421,11 @@ def _with_dtype(dot: Array, out: Array) -> Any:
 
 
 class custom_vjp(CustomRule[P, R]):
-    """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
+    """Give a function a custom derivative by its pullback; forward mode transposes it.
 
     `fwd(*args)` returns (out, residuals), and may call the function itself; `bwd(residuals, ct)` returns a tuple with
-    one cotangent per argument (None for zero). Arguments at `nondiff_argnums`, or with a name in `nondiff_argnames`,
-    are passed to fwd in place and to bwd first.
+    one cotangent per argument (None for zero). fwd takes the arguments at `nondiff_argnums`, or with a name in
+    `nondiff_argnames`, in place; bwd takes them first.
 
     Example:
         >>> import numpy as np, func
@@ -490,7 +492,7 @@ class custom_vjp(CustomRule[P, R]):
 
 
 class _VjpForward(Record):
-    """A user's fwd on flat leaves; residuals are flat too, and those that are no arrays are stored here."""
+    """A user's fwd on flat leaves; returns flat residuals, and stores those that are not arrays here."""
 
     fwd: Callable[..., Any]
     args: tuple[Any, ...]
@@ -554,8 +556,8 @@ class _VjpBackward(Record):
 @keeps_parameters
 @transform
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
-    arguments (a tuple; one alone for a single argument).
+    """A function that returns (out, pullback): the pullback maps the cotangent of the output to those of the arguments,
+    a tuple unless there is one.
 
     Example:
         >>> import func
@@ -582,7 +584,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pair(result: Any, function: Callable[..., Any]) -> Any:
-    """What a function with a custom gradient returned, checked."""
+    """The checked result of a function with a custom gradient."""
     if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
         raise CustomRuleError(
             f"{name_of(function)} has a custom gradient and must return a pair (out, pullback), where pullback is a "
@@ -598,7 +600,7 @@ def _described(result: Any) -> str:
 
 
 class _GradientRule:
-    """One run of a function with a custom gradient, and its pullback, whose traced values are the residuals."""
+    """One run of a function with a custom gradient; the traced values of its pullback are the residuals."""
 
     def __init__(self, function: Callable[..., Any], spec: Any) -> None:
         self.function = function
@@ -608,7 +610,7 @@ class _GradientRule:
         self.pullback: Any = None
 
     def forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        """The outputs, and what the pullback holds of the run."""
+        """The outputs, and the traced values that the pullback keeps."""
         copies = self.flat.copies(self.function, leaves)
         with self.flat.watched(self.function, copies, leaves):
             result = self.function(*tree.unflatten(self.spec, copies))
@@ -628,7 +630,7 @@ class _GradientRule:
 
 
 def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
-    """The cotangents of the leaves of some arguments, of which a rule returned one tree each, None for zero."""
+    """The cotangents of the leaves of some arguments, from a rule's result: one tree each, None for zero."""
     if not isinstance(cts, (tuple, list)) or len(cts) != len(children):
         shown = f"{len(cts)} values" if isinstance(cts, (tuple, list)) else type(cts).__name__
         raise CustomRuleError(
@@ -649,10 +651,10 @@ def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
 
 
 class custom_vmap(CustomRule[P, R]):
-    """Give a function a batching rule of your own.
+    """Give a function a custom batching rule.
 
-    The rule takes `(axis_size, in_batched, *args)`, where in_batched has the trees of the arguments with a bool for
-    every leaf; batch axes lead. It returns (out, out_batched). Derivatives differentiate function and rule alike.
+    The rule takes `(axis_size, in_batched, *args)`, with in_batched in the trees of the arguments, a bool for every
+    leaf; batch axes lead. It returns (out, out_batched). Derivatives differentiate function and rule alike.
 
     Example:
         >>> import numpy as np, func

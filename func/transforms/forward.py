@@ -25,7 +25,7 @@ from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
 from func.transforms import boundary, reverse
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.pullback import one_cotangent
+from func.transforms.pullback import cotangent_argument
 
 
 @without_engine_frames
@@ -44,13 +44,13 @@ def jvp(
 
     Args:
         f: The function; plain NumPy code.
-        primals: Tuple of positional arguments. Other keywords are passed on to the function.
+        primals: Tuple of positional arguments. The function takes other keywords.
         tangents: Tuple of the same tree, shapes and dtypes: the direction.
-        argnums: Position or positions to move; None for all. `tangents` then has the form of what `grad` returns for
-            this option: one tangent for an int, a tuple for a tuple.
+        argnums: Position or positions to move; None for all. `tangents` then has the structure of `grad`'s result: one
+            tangent for an int, a tuple for a tuple.
         argnames: Keyword argument or arguments to move, as in `grad`: one tangent for a string, a dict for a tuple, and
             with a tuple of argnums (tangents, dict).
-        strict: Raise where an output does not depend on the primals, instead of giving a zero tangent.
+        strict: Raise where an output does not depend on the primals, instead of returning a zero tangent.
         has_aux: The function returns (output, aux).
 
     Raises:
@@ -120,7 +120,7 @@ def _paired_call(
     selection: Selection | None = None,
     kwargs: dict[str, Any] | None = None,
 ) -> tuple[FlatCall, list[Any]]:
-    """The call at the primals, and tangents that fit its active leaves; integer primals take none."""
+    """The call at the primals, with tangents for its active leaves; integer primals take none."""
     _check_tuple(primals, "primals", transform)
     primals = tuple(primals)
     selected = primals
@@ -172,7 +172,7 @@ def _call_at(
     selection: Selection | None = None,
     kwargs: dict[str, Any] | None = None,
 ) -> FlatCall:
-    """The call of a function at primals of which at least one is floating point."""
+    """The call at primals with at least one floating point leaf."""
     kwargs = {} if kwargs is None else kwargs
     places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
     arguments = differentiable(primals, kwargs, places, transform, needs_every=False, root="primals[{}]")
@@ -180,7 +180,7 @@ def _call_at(
 
 
 def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
-    """A tangent of its primal's shape and dtype (Python and integer numbers convert), or a TangentError."""
+    """A tangent of its primal's shape and dtype (converts Python numbers and integers), or a TangentError."""
     tangent = boundary.array_leaf(tangent, f"tangent of {path}", transform)
     if type(tangent) in PYTHON_SCALARS:
         tangent = np.asarray(tangent)[()]
@@ -226,7 +226,7 @@ def linearize(
 
     Args:
         f: The function; plain NumPy code.
-        primals: Its positional arguments. Other keywords are passed on to it.
+        primals: Its positional arguments. `f` takes other keywords.
         argnums: Position or positions to move; None for all. `jvp_fn` takes one tangent for each, in this order.
         argnames: Keyword argument or arguments to move, and instead of all positional ones. `jvp_fn` takes their
             tangents by name, or after those of argnums.
@@ -250,7 +250,7 @@ def linearize(
     try:
         with TransformScope(interpreter), running(interpreter):
             call = _call_at(f, primals, "linearize", has_aux, selection, kwargs)
-            given = call.arguments.values()
+            leaves = call.arguments.values()
             call.arguments.leaves = boundary.defensive_copies(call.arguments.leaves)
             avals = [Aval(core.shape_of(leaf), core.dtype_of(leaf)) for leaf in call.arguments.leaves]
             lifted, inputs = [], []
@@ -259,7 +259,7 @@ def linearize(
                 dx = stage.variable(avals[i])
                 inputs.append(dx._attached)
                 lifted.append(interpreter.lift(leaf, dx))
-            place_arguments(interpreter, f, call.arguments, lifted, given)
+            place_arguments(interpreter, f, call.arguments, lifted, leaves)
             values, dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
             program = stage.program(inputs, _materialized(values, dots))
     finally:
@@ -273,7 +273,7 @@ def linearize(
 
 
 class Linearized:
-    """What `func.linearize` returns: the derivative of a function at a point."""
+    """The result of `func.linearize`: the derivative of a function at a point."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class Linearized:
         self._avals = avals
         self._out_spec = out_spec
         self._names = names
-        """The names of the last tangents, which may be given as keywords."""
+        """The names of the last tangents, which keywords may set."""
 
     @without_engine_frames
     def __call__(self, *tangents: Any, **named: Any) -> Any:
@@ -315,9 +315,9 @@ class Linearized:
         count = self._spec.num_children
         names = self._names[max(0, len(tangents) - count + len(self._names)) :]
         if {*named} != {*names}:
-            wanted = ", ".join([f"{name}=" for name in names]) or "no keywords"
+            expected = ", ".join([f"{name}=" for name in names]) or "no keywords"
             raise TangentError(
-                f"the tangents of {self._name} are given by {wanted} after {len(tangents)} positional ones, not by "
+                f"the tangents of {self._name} are given by {expected} after {len(tangents)} positional ones, not by "
                 f"{', '.join([f'{name}=' for name in named])}"
             )
         return (*tangents, *[named[name] for name in names])
@@ -342,16 +342,16 @@ def linear_transpose(
     argnames: str | tuple[str, ...] | None = None,
     **kwargs: Any,
 ) -> Callable[..., Any]:
-    """The transpose of a function that is linear in its arguments, of which only shapes and dtypes matter.
+    """The transpose of a function that is linear in its arguments; only their shapes and dtypes matter.
 
     The result takes a cotangent of the output and gives a tuple of cotangents of the arguments. For complex values
     it is the adjoint for <u, v> = Re(conj(u) v), like every pullback of func.
 
     Args:
         f: The function; plain NumPy code.
-        primals: Its positional arguments: arrays, or avals as of `func.eval_shape`. Other keywords are passed on to it.
+        primals: Its positional arguments: arrays, or avals as of `func.eval_shape`. `f` takes other keywords.
         argnums: Position or positions of the arguments in which it is linear; None for all. The others keep their
-            values. The result has the form of what `grad` returns for this option.
+            values. The result has the structure of `grad`'s.
         argnames: Keyword argument or arguments in which it is linear, as in `grad`.
 
     Raises:
@@ -395,7 +395,7 @@ def linear_transpose(
 
 
 class LinearTranspose:
-    """What `func.linear_transpose` returns: the adjoint of a linear function."""
+    """The result of `func.linear_transpose`: the adjoint of a linear function."""
 
     def __init__(
         self,
@@ -412,11 +412,11 @@ class LinearTranspose:
         self._avals = avals
         self._out_spec = out_spec
         self._form = form
-        """How the cotangents are arranged; None for a tuple with one per argument."""
+        """The structure of the cotangents; None for a tuple with one per argument."""
 
     @without_engine_frames
     def __call__(self, *cts: Any) -> Any:
-        ct = one_cotangent(cts, self._name, self._out_spec)
+        ct = cotangent_argument(cts, self._name, self._out_spec)
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != self._out_spec:
             raise TangentError(
@@ -430,12 +430,12 @@ class LinearTranspose:
         like = out_cts[0] if out_cts else 0.0
         pulled = [
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
-            for ct, aval in zip(nan_safe.push_linear(self._pull, out_cts), self._avals, strict=True)
+            for ct, aval in zip(nan_safe.push_linear(self._pullback, out_cts), self._avals, strict=True)
         ]
         results = tuple(tree.unflatten(self._spec, boundary.handed_out(pulled)))
         return results if self._form is None else self._form.arranged(results)
 
-    def _pull(self, cts: Sequence[Any]) -> list[Any]:
+    def _pullback(self, cts: Sequence[Any]) -> list[Any]:
         return transpose_program(self.program, cts)
 
     def __repr__(self) -> str:
@@ -484,10 +484,10 @@ def hvp(
 
     Args:
         f: A function with one real scalar output.
-        primals: Tuple of positional arguments. Other keywords are passed on to the function.
+        primals: Tuple of positional arguments. The function takes other keywords.
         tangents: Tuple of the same tree, shapes and dtypes.
-        argnums: Position or positions to differentiate; None for all. `tangents` and the result then have the form of
-            what `grad` returns for this option.
+        argnums: Position or positions to differentiate; None for all. `tangents` and the result then have the structure
+            of `grad`'s result.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
         holomorphic: The function is holomorphic, of complex arguments: the Hessian of complex second derivatives.
 
@@ -522,7 +522,7 @@ def _gradient(
     argnames: Any,
     holomorphic: bool = False,
 ) -> tuple[Callable[..., Any], dict[str, Any], bool]:
-    """The gradient for some options, the options for its derivative, and whether that is in a tuple of one."""
+    """The gradient for some options, the options for its derivative, and whether the result is a tuple of one."""
     if argnums is None and argnames is None:
         everything = tuple(range(len(primals)))
         return reverse.gradient_for(transform, f, everything, None, holomorphic), {}, len(primals) == 1
@@ -541,8 +541,7 @@ def vhp(
     argnames: str | tuple[str, ...] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Vector-Hessian product: `cotangents` applied to the Hessian from the left. Equal to `hvp` for smooth functions,
-    computed in reverse over reverse mode. Arguments as of `hvp`.
+    """Vector-Hessian product: `cotangents` applied to the Hessian from the left.
 
     Example:
         >>> import numpy as np, func
@@ -574,7 +573,7 @@ def ggnvp(
     """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
     and H the Hessian of the loss with respect to the model's output.
 
-    Other keywords are passed on to the model; argnums and argnames select from its arguments as in `hvp`.
+    The model takes other keywords; argnums and argnames select from its arguments as in `hvp`.
 
     Source: N. Schraudolph (2002), "Fast curvature matrix-vector products for second-order gradient descent".
 

@@ -1,11 +1,10 @@
-"""Implicit functions: roots and solutions of linear systems, differentiated by their equation and not by the solver.
+"""Implicit functions: roots and linear solutions, differentiated by their equation instead of their solver.
 
-Where f(x, p) = 0, the root x is a function of p with dx = -(df/dx)⁻¹ (df/dp) dp, whatever has found it. The solver runs
-at the bottom of all transforms, and is never differentiated. Its equation is: by a rule whose own operations are traced
-ones, so that derivatives of every order and both modes follow, under `vmap` and `jit`.
+Where f(x, p) = 0, the root x is a function of p with dx = -(df/dx)⁻¹ (df/dp) dp. The solver runs below all transforms,
+which differentiate only its equation. The rule consists of traced operations, so derivatives of every order and both
+modes follow, under `vmap` and `jit`.
 
-Parameters are found where a function has them: in its closure, defaults, globals and bound objects, and among the
-arguments (`closures.py`).
+Parameters are arguments, or values in the closure, defaults, globals and bound objects of the function (`closures.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from func.transforms.transformed import transform
 
 
 class Problem(NamedTuple):
-    """An equation and what solves it; traced values are found anywhere inside."""
+    """An equation and its solver; traced values may hide anywhere inside."""
 
     residual: Callable[..., Any]
     """(x, aux, *params): a tree with as many numbers as x, zero at the solution."""
@@ -45,13 +44,14 @@ class Problem(NamedTuple):
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any] | None
     """(g, y): the x with g(x) = y for a linear g; None for a dense Jacobian and its factorization."""
     starts: tuple[Any, ...]
-    """What the solver needs besides; the solution does not depend on it."""
+    """Further inputs of the solver; the solution does not depend on them."""
     params: tuple[Any, ...]
     check: Callable[..., None] | None = None
-    """(x, aux, residual function of x, Jacobian): looks at a solution whose derivative is asked for."""
+    """(x, aux, residual function of x, Jacobian): checks a solution before its derivative."""
     jacobian: Callable[..., Any] | None = None
-    """(x, aux, *params): the derivative of the residual's numbers with respect to those of x, where it is real and has
-    a structure; None for forward mode along each number."""
+    """(x, aux, *params): the real, structured derivative of the residual with respect to x; None for forward mode along
+    each number.
+    """
     native: Callable[..., tuple[Any, Any]] | None = None
     """(otherwise, values, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled
     code, which otherwise(values) calls."""
@@ -68,12 +68,12 @@ class Solved(Record):
     aux_spec: Any = None
 
     def __call__(self, *values: Array) -> Sequence[Array]:
-        given = [unboxed(value) for value in values]
-        if self.outside is None or not any([type(value) is Tracer for value in given]):
-            return self.on_numbers(*given)
-        if self.problem.native is not None and any([is_abstract_value(value) for value in given]):
-            return self.by_native_code(given)
-        return self.by_callback(*given)
+        inputs = [unboxed(value) for value in values]
+        if self.outside is None or not any([type(value) is Tracer for value in inputs]):
+            return self.on_numbers(*inputs)
+        if self.problem.native is not None and any([is_abstract_value(value) for value in inputs]):
+            return self.by_native_code(inputs)
+        return self.by_callback(*inputs)
 
     def by_callback(self, *values: Array) -> Sequence[Array]:
         """The solution by a call of Python."""
@@ -83,7 +83,7 @@ class Solved(Record):
         return outs
 
     def by_native_code(self, values: Sequence[Array]) -> Sequence[Array]:
-        """The solution by traced code where it finds one, by a call of Python elsewhere."""
+        """The solution by traced code if possible, otherwise by a call of Python."""
         problem: Problem = self.closure.rebuilt(values)  # type: ignore[assignment]
         assert problem.native is not None
 
@@ -102,16 +102,16 @@ class Solved(Record):
         leaves, self.spec = tree.flatten(x)
         aux_leaves, self.aux_spec = tree.flatten(aux)
         outs = [unboxed(array_leaf(leaf, "the solution", "custom_root")) for leaf in (*leaves, *aux_leaves)]
-        refuse_unknown(values, outs, problem.residual)
+        check_captured(values, outs, problem.residual)
         return outs
 
 
-def refuse_unknown(given: Sequence[Array], outs: Sequence[Array], function: Any) -> None:
-    """Raise where a result depends on traced values that were not found."""
-    top = max([value._interpreter.level for value in given if type(value) is Tracer], default=0)
+def check_captured(captured: Sequence[Array], outs: Sequence[Array], function: Any) -> None:
+    """Raise if a result depends on traced values that the search missed."""
+    top = max([value._interpreter.level for value in captured if type(value) is Tracer], default=0)
     if any([type(out) is Tracer and out._interpreter.level > top for out in outs]):
         raise CustomRuleError(
-            f"{name_of(function)} uses a traced value that was not found in it{at_line()}\n"
+            f"{name_of(function)} uses a traced value that func has missed in it{at_line()}\n"
             "Its derivative would be lost: pass the value as an argument."
         )
 
@@ -133,9 +133,9 @@ class ImplicitRule(Record):
 
         active = [i for i, tangent in enumerate(tangents) if tangent is not ZERO]
 
-        def of_params(*moving: Array) -> Any:
+        def of_params(*parameters: Array) -> Any:
             values = list(primals)
-            for i, value in zip(active, moving, strict=True):
+            for i, value in zip(active, parameters, strict=True):
                 values[i] = value
             there: Problem = solved.closure.rebuilt(values)  # type: ignore[assignment]
             return there.residual(x, aux, *there.params)
@@ -149,14 +149,14 @@ class ImplicitRule(Record):
             def along(dx: Any) -> Any:
                 return jvp(of_x, (x,), (dx,))[1]
 
-            minus = tree.map(lambda leaf: -leaf, rate)
+            negative_rate = tree.map(lambda leaf: -leaf, rate)
             solver = problem.tangent_solve
-            dx = custom_linear_solve(along, minus, solver, transpose_solve=solver)
+            dx = custom_linear_solve(along, negative_rate, solver, transpose_solve=solver)
         moves = tree.leaves(dx)
         return outs, [*moves, *[ZERO] * (len(outs) - count)]
 
     def _dense(self, problem: Problem, x: Any, aux: Any, of_x: Callable[[Any], Any], rate: Any) -> Any:
-        """The tangent by the Jacobian matrix, for real and imaginary parts as numbers by themselves."""
+        """The tangent by the Jacobian matrix, with real and imaginary parts as separate numbers."""
         vector, back = real_vector(x)
 
         def of_vector(v: Array) -> Array:
@@ -191,7 +191,7 @@ def solved_dense(matrix: Array, side: Array) -> Array:
 
 
 def real_vector(x: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """The numbers of a tree as one real vector, complex ones as two, and the function that goes back."""
+    """The numbers of a tree as one real vector (two for each complex one), and the inverse function."""
     leaves, spec = tree.flatten(x)
     leaves = [array_leaf(leaf, "the solution", "custom_root") for leaf in leaves]
     shapes, kinds = [shape_of(leaf) for leaf in leaves], [dtype_of(leaf) for leaf in leaves]
@@ -218,9 +218,9 @@ def real_vector(x: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 
 def solution(problem: Problem, outside: tuple[Aval, ...] | None = None) -> tuple[Any, Any]:
-    """(x, aux) of a problem; x is differentiated by the equation.
+    """(x, aux) of a problem; the equation differentiates x.
 
-    With `outside`, the avals of all leaves of (x, aux), the solver gets plain numbers, under `jit` and `vmap` as well.
+    With `outside`, the avals of all leaves of (x, aux), the solver gets plain numbers, even under `jit` and `vmap`.
     """
     closure = Closure(problem)  # type: ignore[arg-type]
     solved = Solved(problem, closure, outside)
@@ -230,7 +230,7 @@ def solution(problem: Problem, outside: tuple[Aval, ...] | None = None) -> tuple
 
 
 def solution_of(solved: Solved) -> tuple[Any, Any]:
-    """(x, aux) of a problem whose traced values are known; `solved.spec` may be set before."""
+    """(x, aux) of a problem with known traced values; the caller may set `solved.spec` before."""
     outs = custom_jvp_call(*solved.closure.values, fun=solved, rule=ImplicitRule(solved))
     count = solved.spec.num_leaves
     return tree.unflatten(solved.spec, outs[:count]), tree.unflatten(solved.aux_spec, outs[count:])
@@ -243,16 +243,16 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     has_aux: bool = False,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """A root finder whose derivative is that of the root: by the implicit function theorem, not by its steps.
+    """A root finder with the derivative of the root by the implicit function theorem, not of its steps.
 
-    The result is called with a start and parameters, `root(x0, *params)`, and returns what `solve` finds, an x with
-    f(x, *params) = 0. Its derivative depends neither on the start nor on the steps; it holds for parameters in `params`
-    and for those that f has in its closure, in both modes, to every order, under `vmap` and `jit`.
+    Call the result with a start and parameters: `root(x0, *params)` returns an x with f(x, *params) = 0. Its derivative
+    depends neither on the start nor on the steps. It covers `params` and the closure of f, in both modes, to every
+    order, under `vmap` and `jit`.
 
     Args:
         f: f(x, *params), a tree with as many numbers as x. x may be a tree.
-        solve: solve(g, x0) returns a root of g(x) = f(x, *params). It gets plain numbers, or under `vmap` and `jit`
-            traced ones, and is not differentiated; under `jit` write it with func.while_loop, or call outside code by
+        solve: solve(g, x0) returns a root of g(x) = f(x, *params). It gets plain numbers, or traced ones under `vmap`
+            and `jit`, and needs no derivative. Under `jit` write it with func.while_loop, or call outside code by
             func.pure_callback.
         tangent_solve: tangent_solve(g, y) returns the x with g(x) = y for a linear function g, as for `solve` of
             `custom_linear_solve`. The default solves with the dense Jacobian of f.
@@ -277,8 +277,8 @@ def custom_root(
         return f(x, *params)
 
     def solved(x0: Any, *params: Any) -> tuple[Any, Any]:
-        found = solve(lambda x: f(x, *params), x0)
-        return found if has_aux else (found, ())
+        solution = solve(lambda x: f(x, *params), x0)
+        return solution if has_aux else (solution, ())
 
     def root(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or not args:
@@ -291,7 +291,7 @@ def custom_root(
 
 
 class LinearSystem(NamedTuple):
-    """A linear map and what solves it."""
+    """A linear map and its solver."""
 
     matvec: Callable[[Any], Any]
     solve: Callable[..., Any]
@@ -309,7 +309,7 @@ class LinearSolve(Record):
 
     @property
     def params(self) -> int:
-        """How many traced values the system has."""
+        """The number of traced values in the system."""
         return len(self.closure.values)
 
     def system(self, values: Sequence[Array]) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
@@ -319,13 +319,13 @@ class LinearSolve(Record):
             return system.matvec, system.solve
         if system.transpose_solve is None:
             raise NotDifferentiableError(
-                "func.custom_linear_solve: a reverse-mode derivative solves the transposed system, and no "
-                f"transpose_solve was given{at_line()}\n"
+                "func.custom_linear_solve: a reverse-mode derivative solves the transposed system, and needs "
+                f"transpose_solve{at_line()}\n"
                 "Give transpose_solve, or symmetric=True where the map is its own transpose; or use forward mode."
             )
 
         def matvec(y: Any) -> Any:
-            return linear_transpose(system.matvec, y)(y)[0]  # square: x is like y
+            return linear_transpose(system.matvec, y)(y)[0]  # square: x has the tree of y
 
         return matvec, system.transpose_solve
 
@@ -343,7 +343,7 @@ class LinearSolve(Record):
             convert(unboxed(array_leaf(leaf, "the solution", "custom_linear_solve")), dtype=aval.dtype)
             for leaf, aval in zip(leaves, self.outs, strict=True)
         ]
-        refuse_unknown(operands, outs, matvec)
+        check_captured(operands, outs, matvec)
         return outs
 
     def bound(self, operands: Sequence[Array]) -> Sequence[Array]:
@@ -377,9 +377,9 @@ class LinearSolveRule(Record):
         if active:
             x = tree.unflatten(call.spec, outs)
 
-            def of_params(*moving: Array) -> Any:
+            def of_params(*parameters: Array) -> Any:
                 full = list(values)
-                for i, value in zip(active, moving, strict=True):
+                for i, value in zip(active, parameters, strict=True):
                     full[i] = value
                 return call.system(full)[0](x)
 
@@ -413,10 +413,10 @@ class LinearSolveRule(Record):
             rates = [ZERO if own is None else own[k - 1] for own in sides]
             shorter = [own and own[:k] for own in coefficients[:count]]
             if any([own is not None for own in shorter]):
-                found = taylor_flat(images, k, [*params, *outs], [*shorter, *[[*own, ZERO] for own in series]])
+                image_series = taylor_flat(images, k, [*params, *outs], [*shorter, *[[*own, ZERO] for own in series]])
                 rates = [
                     rate if image[k] is ZERO else -image[k] if rate is ZERO else rate - image[k]
-                    for rate, image in zip(rates, found, strict=True)
+                    for rate, image in zip(rates, image_series, strict=True)
                 ]
             like = next((rate for rate in rates if rate is not ZERO), None)
             if like is None:
@@ -440,16 +440,16 @@ def custom_linear_solve(
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
 ) -> Any:
-    """The x with matvec(x) = b, found by `solve` and differentiated as the solution of a linear system.
+    """The x with matvec(x) = b from `solve`, differentiated as the solution of a linear system.
 
-    The derivative solves the same system again, and in reverse mode the transposed one, by the same code: the matrix
-    is never formed. It holds for `b` and for parameters that matvec has in its closure, in both modes, to every order,
-    under `vmap` and `jit`. For complex values the transposed map is the adjoint, as everywhere in func.
+    The derivative solves the same system again, in reverse mode the transposed one, without forming the matrix. It
+    covers `b` and the closure of matvec, in both modes, to every order, under `vmap` and `jit`. For complex values the
+    transposed map is the adjoint, as everywhere in func.
 
     Args:
         matvec: A linear function of trees like b.
         b: The right-hand side, a tree.
-        solve: solve(matvec, b) returns x, like b. It is not differentiated.
+        solve: solve(matvec, b) returns x, a tree like b. It needs no derivative.
         transpose_solve: The same for the transposed map, which reverse mode needs.
         symmetric: Whether the map is its own transpose (adjoint), so that `solve` serves both.
 

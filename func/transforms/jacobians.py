@@ -25,7 +25,7 @@ from func.interpreters.primitives.structural.identity import as_seed
 from func.interpreters.primitives.structural.shapes import convert, full_like, move_axis, reshape
 from func.interpreters.stage import DerivedStage
 from func.interpreters.structural_zeros import StructuralZeros
-from func.numpy.memory import own_box
+from func.numpy.memory import detached_tracer
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import Derivative, FlatCall, check_argnums, differentiable, place_arguments
 from func.transforms.boundary import defensive_copies, name_of, own, zero_result
@@ -52,17 +52,16 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode: one pullback per output element, all at once (or chunk_size at a time).
 
-    The result has the tree of the output outside, that of the argument inside; each block has shape
-    output.shape + argument.shape. Cheap where outputs are fewer than inputs.
+    The result has the tree of the output outside and that of the argument inside. Each block has shape output.shape +
+    argument.shape. Cheap where outputs are fewer than inputs.
 
     Args:
         f: The function; plain NumPy code.
         argnums: Position or positions to differentiate.
         has_aux: The function returns (output, aux); the result is then (jacobian, aux).
         chunk_size: Output elements pulled back at a time, to bound memory.
-        memory_limit: The most memory that a call may need, arguments and result included: bytes, or a text as
-            "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
-            `func.memory` shows the plan.
+        memory_limit: The most memory that a call may need, arguments and result included: bytes, or a text as "2 GiB".
+            func chooses chunks with a planned peak below it; `func.memory` shows the plan.
         holomorphic: Needed for complex arguments; gives the complex derivative of a holomorphic function. Complex
             outputs of real arguments have their complex derivative without it.
         progress: Show a progress bar over the chunks.
@@ -82,7 +81,7 @@ def jacrev(
 
 
 def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
-    """The Jacobian by reverse mode, under the name of the transform that `blocks` has."""
+    """The Jacobian by reverse mode, for the transform that `blocks` names."""
     blocks.mode = "rev"
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
@@ -108,11 +107,11 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 rows.append([zero_result(value, *info) for info in zip(shapes, dtypes, strict=True)])
                 continue
 
-            def pull(ct: Array, node: Any = node, value: Array = value) -> list[Array]:
+            def pullback(ct: Array, node: Any = node, value: Array = value) -> list[Array]:
                 cts = pull_back([(node, ct)], nodes, (value,))
                 return [zero_result(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
-            row_of = functools.partial(_complex_row, pull) if is_complex and not blocks.holomorphic else pull
+            row_of = functools.partial(_complex_row, pullback) if is_complex and not blocks.holomorphic else pullback
             cts = row_of(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(row_of, value)
             rows.append(_reshaped(cts, shapes, blocks.holomorphic))
             del cts  # which `result` copies where something else refers to them
@@ -153,7 +152,7 @@ def jacfwd(
 
 
 def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
-    """The Jacobian by forward mode, under the name of the transform that `blocks` has."""
+    """The Jacobian by forward mode, for the transform that `blocks` names."""
     blocks.mode = "fwd"
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
@@ -171,7 +170,9 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 def run(structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
                     interpreter = Jvp(blocks.transform, structural)
                     with TransformScope(interpreter), running(interpreter):
-                        lifted = [interpreter.lift(x, zeros_like(x)) if has_shared else own_box(x) for x in leaves]
+                        lifted = [
+                            interpreter.lift(x, zeros_like(x)) if has_shared else detached_tracer(x) for x in leaves
+                        ]
                         lifted[position] = interpreter.lift(leaf, dx)
                         place_arguments(interpreter, f, call.arguments, lifted, leaves)
                         pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
@@ -199,10 +200,10 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
     return blocks.within_limit(jacobian_of)
 
 
-def _complex_row(pull: Callable[[Array], list[Array]], ct: Array) -> list[Array]:
+def _complex_row(pullback: Callable[[Array], list[Array]], ct: Array) -> list[Array]:
     """The row of a complex output of real inputs: the pullback of ct is its real part, that of i ct the imaginary."""
     turned = multiply(ct, 1j)
-    parts = zip(pull(ct), pull(turned), strict=True)
+    parts = zip(pullback(ct), pullback(turned), strict=True)
     return [convert(make_complex(real, imaginary), dtype=dtype_of(ct)) for real, imaginary in parts]
 
 
@@ -213,7 +214,7 @@ def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjug
 
 
 class _Blocks(Derivative):
-    """What `jacrev` and `jacfwd` have in common: the calls, the basis vectors, and the form of the Jacobian."""
+    """The common part of `jacrev` and `jacfwd`: the calls, the basis vectors, and the structure of the Jacobian."""
 
     mode: str
     """Forward, "fwd", or reverse, "rev"."""
@@ -226,13 +227,13 @@ class _Blocks(Derivative):
         self.plan = None if self.memory_limit is None else ChunkPlan(self.memory_limit, transform, f)
 
     def in_chunks(self, chunk_size: int) -> _Blocks:
-        """The same with chunks of a size that is planned."""
+        """The same with a planned chunk size."""
         other = copy.copy(self)
         other.chunk_size, other.plan = chunk_size, None
         return other
 
     def within_limit(self, jacobian_of: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-        """A function (args, kwargs, blocks) as one of (args, kwargs), with the chunks that a memory limit asks for."""
+        """A function (args, kwargs, blocks) as one of (args, kwargs), with chunks below the memory limit."""
 
         def planned(*args: Any, **kwargs: Any) -> Any:
             trial = PLANNING.get()
@@ -254,7 +255,7 @@ class _Blocks(Derivative):
         return call
 
     def _directions(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        """The most unit vectors that belong to one array: of the inputs in forward mode, else of the outputs."""
+        """The largest number of unit vectors for one array: of the inputs in forward mode, else of the outputs."""
         call = self.call(args, kwargs)
         leaves = call.arguments.values()
         if self.mode == "rev":
@@ -286,11 +287,11 @@ class _Blocks(Derivative):
         label = f"{self.transform} {name_of(self.function)}"
         chunk_size = self.chunk_size or size
         if PLANNING.get() is not None and chunk_size < size:
-            return self._one_of_plan(linear, like, chunk_size)
+            return self._planned_chunk(linear, like, chunk_size)
         return over_vectors(linear, functools.partial(unit_vectors, like), size, chunk_size, self.progress, label)
 
-    def _one_of_plan(self, linear: Callable[[Array], list[Array]], like: Array, chunk_size: int) -> list[Array]:
-        """What the chunks have in memory: the results of all, while one is computed."""
+    def _planned_chunk(self, linear: Callable[[Array], list[Array]], like: Array, chunk_size: int) -> list[Array]:
+        """The memory of the chunks: all results, and the computation of one."""
         vectors = unit_vectors(like, slice(0, chunk_size))
         outs, is_mapped = _mapped(linear, vectors)
         whole = whole_results(all_mapped(outs, is_mapped, chunk_size), _size(like))
@@ -299,7 +300,7 @@ class _Blocks(Derivative):
         return whole
 
     def result(self, call: FlatCall, rows: list[list[Array]]) -> Any:
-        """The output's tree of argument trees of blocks, given a row of blocks for each leaf of the output."""
+        """The output's tree of argument trees of blocks, from a row of blocks for each leaf of the output."""
         blocks = [block for row in rows for block in row]
         count = len(call.arguments.active)
         starts = range(0, len(rows) * count, count) if count else [0] * len(rows)
@@ -317,7 +318,7 @@ def over_vectors(
     progress: bool,
     label: str,
 ) -> list[Array]:
-    """A function applied to each of `size` vectors, which `vectors` gives for a slice, in chunks; stacked in front."""
+    """A function applied to each of `size` vectors in chunks, stacked in front; `vectors` returns those of a slice."""
     done = Chunks(size)
     for part in chunks(size, chunk_size or size, progress, label):
         done.add(part, *_mapped(function, vectors(part)), None)
@@ -374,12 +375,12 @@ def jacobian(
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
-    Args as in `jacrev`; mode is "auto", "fwd" or "rev". "auto" evaluates the function's output shape once abstractly,
-    or, where its Python depends on values, concretely.
+    Args as in `jacrev`; mode is "auto", "fwd" or "rev". "auto" evaluates the output shape once abstractly, or
+    concretely if the function's Python depends on values.
 
     With sparse=True the result is a SciPy array of shape (elements of the outputs, elements of the arguments), as from
-    `func.sparse_jacobian`. With sparse="auto" it is one where the pattern allows a quarter of the products or fewer,
-    and dense as ever otherwise.
+    `func.sparse_jacobian`. With sparse="auto" it is sparse if the pattern needs at most a quarter of the products,
+    otherwise dense.
 
     Example:
         >>> import numpy as np, func
@@ -444,7 +445,7 @@ def hessian(
 ) -> Callable[..., Any]:
     """The Hessian: forward over reverse, so each column costs a few evaluations and all run at once.
 
-    For a function of trees the result nests the trees: output, argument, argument. A scalar function of a vector of
+    For a function of trees the result has nested trees: output, argument, argument. A scalar function of a vector of
     length n gives shape (n, n).
 
     Args:
@@ -470,15 +471,15 @@ def hessian(
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
-    outer, inner = modes[mode]
+    outer_mode, inner_mode = modes[mode]
     first_options = {name: options[name] for name in ("argnums", "argnames", "has_aux", "holomorphic")}
     if executor is not None:
-        first_of = _PUBLIC[inner](f, **first_options)
-        return _BY_MODE[outer](first_of, _Blocks("hessian", **{**options, "f": first_of}))
-    first = _BY_MODE[inner](f, _Blocks("hessian", f, **first_options))
+        first_of = _PUBLIC[inner_mode](f, **first_options)
+        return _BY_MODE[outer_mode](first_of, _Blocks("hessian", **{**options, "f": first_of}))
+    first = _BY_MODE[inner_mode](f, _Blocks("hessian", f, **first_options))
 
     @functools.wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         return first(args, kwargs)
 
-    return _BY_MODE[outer](derivative, _Blocks("hessian", **{**options, "f": derivative}))
+    return _BY_MODE[outer_mode](derivative, _Blocks("hessian", **{**options, "f": derivative}))

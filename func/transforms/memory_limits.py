@@ -1,7 +1,7 @@
-"""Memory limits: how they are written, what a call needs by its Program, and the chunks that keep it below a limit.
+"""Memory limits: their notation, the need of a call by its Program, and chunks that stay below a limit.
 
-A call is traced on abstract arrays. The trace notes when Python lets go of each value, so it says what eager code has
-in memory at each operation. A transform that works in chunks is planned with one chunk beside its whole result.
+func traces a call on abstract arrays. The trace notes when Python drops each value, and so shows the memory of eager
+code at each operation. A chunked transform counts one chunk and its whole result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.memory import place_like_arguments
+from func.numpy.memory import set_argument_layouts
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import name_of, output_leaves, traced_leaf
 
@@ -56,35 +56,35 @@ def shown_bytes(count: int) -> str:
 
 
 class WatchedStage(Stage):
-    """A stage that notes after how many equations Python lets go of each value."""
+    """A trace that notes after how many equations Python drops each value."""
 
     plans_eager_code = True
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
         self.deaths: dict[Var, int] = {}
-        self._boxes: dict[Var, Any] = {}
+        self._tracers: dict[Var, Any] = {}
 
     def wrap(self, var: Var) -> Tracer:
-        box = super().wrap(var)
-        self._boxes[var] = weakref.ref(box, lambda _: self.deaths.setdefault(var, len(self.equations) - 1))
-        return box
+        tracer = super().wrap(var)
+        self._tracers[var] = weakref.ref(tracer, lambda _: self.deaths.setdefault(var, len(self.equations) - 1))
+        return tracer
 
     def watched_program(self, inputs: list[Var], outputs: list[Array]) -> Program:
         """All recorded equations, also those that no output needs: eager code computes them, too."""
         atoms = [self.atom(output) for output in outputs]
-        for var, box in self._boxes.items():
-            if box() is not None:
+        for var, tracer in self._tracers.items():
+            if tracer() is not None:
                 self.deaths.setdefault(var, len(self.equations))
         return Program(inputs, self.equations, atoms, self.constants)
 
     def close(self) -> None:
-        self._boxes = {}
+        self._tracers = {}
         super().close()
 
 
 class Planning:
-    """A trace that plans memory: chunked transforms run one chunk of it, and note what they have chosen."""
+    """A trace that plans memory: chunked transforms run one chunk of it, and note the size they chose."""
 
     def __init__(self, chunk: int | None = None) -> None:
         self.chunk = chunk
@@ -107,22 +107,22 @@ def planning(plan: Planning | None) -> Iterator[Planning | None]:
 def call_liveness(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], transform: str
 ) -> Liveness:
-    """What one call of a function has in memory at each of its operations, from a trace on abstract arrays.
+    """The memory of one call at each of its operations, from a trace on abstract arrays.
 
-    Arrays and floating-point numbers are traced; whole numbers of Python, texts and other objects are passed on.
+    Traces arrays and floating-point numbers; passes Python ints, strings and other objects on.
     """
     leaves, spec = tree.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if _is_traced(leaf)]
     stage = WatchedStage(transform)
     with restoring_random_numbers(function), TransformScope(stage, staging=True), running(stage):
-        given = [leaves[i] for i in places]
-        avals = [x if isinstance(x, Aval) else aval_of(traced_leaf(x, "an argument", transform)) for x in given]
+        operands = [leaves[i] for i in places]
+        avals = [x if isinstance(x, Aval) else aval_of(traced_leaf(x, "an argument", transform)) for x in operands]
         inputs = [Tracer(stage, None, Var(aval)) for aval in avals]
-        variables = [box._attached for box in inputs]
-        place_like_arguments(inputs, given)
-        note_traced_arguments(stage, function, inputs, given)
-        for i, box in zip(places, inputs, strict=True):
-            leaves[i] = box
+        variables = [tracer._attached for tracer in inputs]
+        set_argument_layouts(inputs, operands)
+        note_traced_arguments(stage, function, inputs, operands)
+        for i, tracer in zip(places, inputs, strict=True):
+            leaves[i] = tracer
         full_args, full_kwargs = tree.unflatten(spec, leaves)
         outs = output_leaves(function(*full_args, **full_kwargs), transform)[0]
         from func.interpreters.compile.call_memory import call_in_eager_code  # here, for the start-up time
@@ -138,7 +138,7 @@ def _is_traced(leaf: Any) -> bool:
 
 
 def whole_results(outs: list[Array], size: int) -> list[Array]:
-    """In a plan, the memory of the results of all chunks, given those of one: arrays with `size` rows."""
+    """In a plan, the memory of the results of all chunks, from those of one: arrays with `size` rows."""
     return [
         concatenate(broadcast(_first_row(out), shape=(size, *shape_of(out)[1:])), axis=0) if shape_of(out) else out
         for out in outs
@@ -151,12 +151,11 @@ def _first_row(out: Array) -> Array:
 
 
 class ChunkPlan:
-    """Chooses sizes of chunks for one transform of one function, and remembers them for each kind of arguments."""
+    """Chooses the chunk sizes of one transform of one function, memoized by the kind of arguments."""
 
-    MOST_KEPT = 64
+    MOST_CHOSEN = 64
 
     def __init__(self, limit: Any, transform: str, function: Callable[..., Any]) -> None:
-        self.given = limit
         self.limit = parse_bytes(limit, transform)
         self.transform = transform
         self.function = function
@@ -170,16 +169,16 @@ class ChunkPlan:
         kwargs: dict[str, Any],
         unit: str,
     ) -> int:
-        """The most of `size_of()` elements at once for which `call(*args, **kwargs)` stays below the limit."""
+        """The most `size_of()` elements for which `call(*args, **kwargs)` stays below the limit."""
         leaves, spec = tree.flatten((args, kwargs))
         key = (spec, *[_key(leaf) for leaf in leaves])
         if key not in self._chosen:
             with self._worded(), planning(None):
                 size = size_of()
-                found = size, self._choose(size, call, args, kwargs, unit)
-            if len(self._chosen) >= self.MOST_KEPT:
+                choice = size, self._choose(size, call, args, kwargs, unit)
+            if len(self._chosen) >= self.MOST_CHOSEN:
                 self._chosen.clear()
-            self._chosen[key] = found
+            self._chosen[key] = choice
         size, chosen = self._chosen[key]
         plan = PLANNING.get()
         if plan is not None:
@@ -191,7 +190,7 @@ class ChunkPlan:
 
     @contextmanager
     def _worded(self) -> Iterator[None]:
-        """Around a trace: says what the trace is for where it fails."""
+        """A scope around a trace: its errors say the purpose of the trace."""
         try:
             yield
         except StagingError as error:
@@ -212,44 +211,46 @@ class ChunkPlan:
             if smallest is None or smallest.peak <= self.limit:
                 return max(size, 1)
             raise limit_error(self.transform, self.function, self.limit, smallest, "one call")
-        one = need(1)
-        if one.peak > self.limit:
-            raise limit_error(self.transform, self.function, self.limit, one, f"a chunk of one of {size} {unit}")
-        least, most = 1, size  # the need of `least` is below the limit, that of `most` above
-        guess = min(max(2, (self.limit - one.peak) // max(need(2).peak - one.peak, 1)), size - 1) if size > 2 else 1
+        single = need(1)
+        if single.peak > self.limit:
+            raise limit_error(self.transform, self.function, self.limit, single, f"a chunk of one of {size} {unit}")
+        fits, exceeds = 1, size  # the need of `fits` is below the limit, that of `exceeds` above
+        guess = (
+            min(max(2, (self.limit - single.peak) // max(need(2).peak - single.peak, 1)), size - 1) if size > 2 else 1
+        )
         for _ in range(6):
-            if most - least <= max(1, least // 16):
+            if exceeds - fits <= max(1, fits // 16):
                 break
-            if not least < guess < most:
-                guess = (least + most) // 2
+            if not fits < guess < exceeds:
+                guess = (fits + exceeds) // 2
             if need(guess).peak <= self.limit:
-                least, guess = guess, min(guess + max(guess // 8, 1), most - 1)
+                fits, guess = guess, min(guess + max(guess // 8, 1), exceeds - 1)
             else:
-                most, guess = guess, (least + guess) // 2
-        return least
+                exceeds, guess = guess, (fits + guess) // 2
+        return fits
 
 
 def limit_error(
-    transform: str, function: Callable[..., Any], limit: int, found: Liveness, what: str
+    transform: str, function: Callable[..., Any], limit: int, liveness: Liveness, what: str
 ) -> MemoryLimitError:
-    """A limit that cannot be met: by how much, and what takes the memory."""
+    """The error for an unreachable limit: the excess, and the values that need the memory."""
     return MemoryLimitError(
         f"func.{transform}: memory_limit={shown_bytes(limit)} cannot be met: {what} of {name_of(function)} needs "
-        f"{shown_bytes(found.peak)}, {shown_bytes(found.peak - limit)} more; at the peak there are\n"
-        + "\n".join([f"  {described(entry)}" for entry in found.alive[:MOST_NAMED]])
+        f"{shown_bytes(liveness.peak)}, {shown_bytes(liveness.peak - limit)} more; at the peak there are\n"
+        + "\n".join([f"  {described(entry)}" for entry in liveness.alive[:MOST_NAMED]])
         + "\nfunc.memory shows the timeline of a call without the limit"
     )
 
 
 def described(entry: Alive) -> str:
-    """An array that is alive, in one line."""
+    """A live array, in one line."""
     what = f"{entry.kind} {entry.row}".strip()
     where = f", {entry.line}" if entry.line is not None else ""
     return f"{shown_bytes(entry.bytes)}  {entry.name}: {entry.aval or 'bytes'}, {what}{where}"
 
 
 def _key(leaf: Any) -> Any:
-    """What a leaf contributes to the kind of arguments."""
+    """The part of a leaf in the key of an argument kind."""
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         return tuple(leaf.shape), leaf.dtype
     try:

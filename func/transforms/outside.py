@@ -1,4 +1,4 @@
-"""`pure_callback`: code that is not traced, as a function of traced values."""
+"""`pure_callback`: untraced code as a function of traced values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FlatOutside(ValueRecord):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the function in messages."""
         return name_of_function(self.function)
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -39,7 +39,7 @@ class FlatOutside(ValueRecord):
 
 
 def promised(leaf: Any) -> Aval:
-    """The abstract value of an array, or of anything that has a shape and a dtype."""
+    """The aval of an array, or of any object with a shape and a dtype."""
     if type(leaf) is Aval:
         return leaf
     return Aval(tuple(shape_of(leaf)), dtype_of(leaf))
@@ -47,17 +47,16 @@ def promised(leaf: Any) -> Aval:
 
 @without_engine_frames
 def pure_callback(f: Callable[..., Any], result_shape: Any, *args: Any, vmap_method: str | None = None) -> Any:
-    """function(*args), computed by code that func does not trace: compiled libraries, files, other processes.
+    """function(*args), computed by untraced code: compiled libraries, files, other processes.
 
-    The function gets the plain arrays behind traced values, copies that it may keep, and returns arrays. It runs
-    where the call stands, or under `jit` each time that the compiled code runs. It must have no side effects: its call
-    is left out where nobody needs its result. It has no derivative; give it one by calling it in a function with a rule
-    (`func.custom_jvp`, `func.custom_vjp`).
+    The function gets copies of the arrays behind traced values, and returns arrays. It runs at the call, under `jit`
+    each time that the compiled code runs. It must have no side effects: func drops calls with unused results. It has no
+    derivative; to give it one, call it in a function with a rule (`func.custom_jvp`, `func.custom_vjp`).
 
     Args:
         f: Takes and returns trees of arrays.
-        result_shape: A tree like the result, of arrays or of what has a `shape` and a `dtype`, such as what
-            `func.eval_shape` returns.
+        result_shape: A tree like the result, of objects with `shape` and `dtype`, such as the result of
+            `func.eval_shape`.
         args: Trees of arrays.
         vmap_method: What `vmap` does: "sequential" calls the function for each batch element; with "broadcast_all"
             and "expand_dims" it gets leading batch axes (of length one where an argument has none, for the latter),
@@ -65,7 +64,7 @@ def pure_callback(f: Callable[..., Any], result_shape: Any, *args: Any, vmap_met
 
     Raises:
         CustomRuleError: The result has another tree, shape or dtype than `result_shape` (a TypeError).
-        NotDifferentiableError: Its derivative is asked for (a TypeError).
+        NotDifferentiableError: A transform differentiates it (a TypeError).
 
     Example:
         >>> import numpy as np, func

@@ -21,7 +21,7 @@ from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import array_leaf, check_callable, meant, own
+from func.transforms.boundary import array_leaf, check_callable, own, suggestion
 from func.transforms.forward import fit_tangent
 from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import vmap
@@ -31,15 +31,15 @@ from func.transforms.vmapping import vmap
 def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """The derivatives of a function along a curve: (out, series_out).
 
-    The curve x(t) is given by `primals`, its point at t = 0, and `series`, its derivatives of order 1 … K there;
-    `series_out` are the derivatives of order 1 … K of f(x(t)) at t = 0. They are derivatives, not Taylor coefficients:
-    series = [v, 0, 0] is the line x + t v. Costs O(K²) for elementwise work, where nested `jvp` takes 2ᴷ.
+    The curve x(t) has the point `primals` and the derivatives `series` of order 1 … K at t = 0. `series_out` are the
+    derivatives of order 1 … K of f(x(t)) at t = 0. They are derivatives, not Taylor coefficients: series = [v, 0, 0] is
+    the line x + t v. Costs O(K²) for elementwise work, where nested `jvp` takes 2ᴷ.
 
     Args:
         f: The function; plain NumPy code.
         primals: Tuple of arguments.
         series: Tuple with one entry per argument: the argument's tree, with a list of K derivatives in the place of
-            each array. Every derivative has its array's shape and dtype; a number stands for an array of it.
+            each array. Every derivative has its array's shape and dtype; a number means a constant array.
 
     Returns:
         The output, and its tree with a list of K derivatives in the place of each array.
@@ -59,7 +59,7 @@ def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """
     check_callable(f, "jet")
     call = _call_at(f, primals, "jet")
-    order, derivatives = _given_series(call, primals, series)
+    order, derivatives = _series_argument(call, primals, series)
     check_factorial(order, "jet")
     values, outs = _expanded(call, order, [_scaled(own, inverse=True) for own in derivatives], "jet")
     return _handed_out(call, values, [_scaled(own) for own in outs])
@@ -74,7 +74,7 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
     Args:
         f: A function of one argument.
         x: The point, a tree of arrays.
-        v: The direction, of the same tree, shapes and dtypes; a number stands for an array of it.
+        v: The direction, of the same tree, shapes and dtypes; a number means a constant array.
         order: The number of the last coefficient.
 
     Example:
@@ -110,8 +110,8 @@ def derivatives(
 ) -> Callable[..., Any]:
     """The derivatives of a function of one real number: `derivatives(f, n)(x)` is (f(x), f′(x), …, f⁽ⁿ⁾(x)).
 
-    Of an array x, f takes every element by itself, as under `vmap` (f sees a number), and each derivative has the shape
-    of x, followed by that of the output. All orders together cost O(n²). Further arguments of f are constants.
+    For an array x, f takes one element at a time, as under `vmap`. Each derivative has the shape of x, followed by that
+    of the output. All orders together cost O(n²). Further arguments of f are constants.
 
     Args:
         f: The function; plain NumPy code.
@@ -183,14 +183,14 @@ def _at_number(
 
 def _check_order(order: Any, transform: str, function: Callable[..., Any] | None = None) -> None:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
-        hint = "" if function is None else meant(order, transform, function)
+        hint = "" if function is None else suggestion(order, transform, function)
         raise TypeError(f"func.{transform}: order must be an int, not {order!r}{hint}")
     if order < 0:
         raise ArgumentError(f"func.{transform}: order must be 0 or more, not {order}")
 
 
 def check_factorial(order: int, transform: str) -> None:
-    """Raise where a derivative is too many times its Taylor coefficient for a number of double precision."""
+    """Raise if k! overflows double precision: a derivative is k! times its Taylor coefficient."""
     if order > MAX_FACTORIAL:
         raise ArgumentError(
             f"func.{transform} gives derivatives up to order {MAX_FACTORIAL}, not {order}, since {order}! overflows; "
@@ -212,7 +212,7 @@ def _call_at(function: Callable[..., Any], primals: Any, transform: str) -> Flat
     return FlatCall(function, transform, arguments)
 
 
-def _given_series(call: FlatCall, primals: Sequence[Any], series: Any) -> tuple[int, list[list[Any]]]:
+def _series_argument(call: FlatCall, primals: Sequence[Any], series: Any) -> tuple[int, list[list[Any]]]:
     """The order, and the derivatives of each active leaf."""
     if not isinstance(series, (tuple, list)) or len(series) != len(primals):
         raise TangentError(
@@ -250,13 +250,13 @@ def _given_series(call: FlatCall, primals: Sequence[Any], series: Any) -> tuple[
 
 
 def _without_gaps(primal: Array, terms: list[Any]) -> list[Any]:
-    """Zeros before a derivative that is none are numbers: x(t) = t² is not constant, though it begins with zeros."""
+    """Zeros before a nonzero derivative are numbers: x(t) = t² is not constant, though it begins with zeros."""
     last = max([i for i, term in enumerate(terms) if term is not ZERO], default=-1)
     return [zeros_like(primal) if term is ZERO and i < last else term for i, term in enumerate(terms)]
 
 
 def _fitted(primal: Array, derivative: Any, path: str, transform: str) -> Any:
-    """A derivative that fits its primal; ZERO for one that is given as zeros."""
+    """A derivative that fits its primal; ZERO for one of zeros."""
     if type(derivative) in (int, float):
         if derivative == 0:
             return ZERO

@@ -1,4 +1,4 @@
-"""What `func.vjp` returns: a reusable map of cotangents, which prints and pickles its graph of nodes."""
+"""The result of `func.vjp`: a reusable map of cotangents, which prints and pickles its graph of nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from func.interpreters.primitives.structural.identity import as_seeds, is_abstra
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.structural_zeros import is_recorded
 from func.transforms.arguments import Arguments, Selection
-from func.transforms.boundary import array_leaf, like_input, own
+from func.transforms.boundary import array_leaf, as_input_type, own
 
 
 def graph_of(roots: Iterable[Any]) -> list[Node]:
-    """All nodes that some roots (None among them is skipped) depend on, oldest first."""
+    """All nodes that some roots (skipping None) depend on, oldest first."""
     seen: dict[int, Node] = {}
     stack = [root for root in roots if root is not None]
     while stack:
@@ -54,7 +54,7 @@ def rebuild_graph(table: Sequence[Any]) -> list[Any]:
     return nodes
 
 
-def one_cotangent(cts: Sequence[Any], name: str, spec: Any) -> Any:
+def cotangent_argument(cts: Sequence[Any], name: str, spec: Any) -> Any:
     """The argument of a pullback, or an error that says what a pullback takes."""
     if len(cts) == 1:
         return cts[0]
@@ -85,26 +85,26 @@ class Pullback:
         self._outs = [(shape_of(v), dtype_of(v)) for v in values]
         self._recorded = [value for value in values if type(value) is Tracer and is_recorded(value)]
         """The values of the output that an outer level records."""
-        self._staged = [value for value in values if is_abstract_value(value)][:1]
+        self._traced_values = [value for value in values if is_abstract_value(value)][:1]
         """A value of the output in a Program that is being traced."""
         self._spec = spec
         self._form = form
-        """How the cotangents are arranged; None for a tuple with one per primal."""
+        """The structure of the cotangents; None for a tuple with one per primal."""
         self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
 
     @without_engine_frames
     def __call__(self, *cts: Any) -> Any:
-        ct = one_cotangent(cts, self._name, self._spec)
+        ct = cotangent_argument(cts, self._name, self._spec)
         seeds = [
             (node, seed)
-            for node, seed in zip(self._nodes, as_seeds(self._checked(ct), self._staged), strict=True)
+            for node, seed in zip(self._nodes, as_seeds(self._checked(ct), self._traced_values), strict=True)
             if node is not None and seed is not ZERO
         ]
-        pulled = pull_back(seeds, self._leaves, self._recorded)
+        cotangents = pull_back(seeds, self._leaves, self._recorded)
         for i, zeros in enumerate(self._zeros):
-            pulled[i] = like_input(zeros() if pulled[i] is ZERO else pulled[i], zeros.example)
-        arranged = self._arguments.arranged(own(pulled))
+            cotangents[i] = as_input_type(zeros() if cotangents[i] is ZERO else cotangents[i], zeros.example)
+        arranged = self._arguments.arranged(own(cotangents))
         return tuple(arranged) if self._form is None else self._form.arranged(arranged)
 
     def _checked(self, ct: Any) -> list[Any]:
@@ -117,7 +117,7 @@ class Pullback:
         return [self._fit(i, leaf, *out) for i, (leaf, out) in enumerate(zip(leaves, self._outs, strict=True))]
 
     def _fit(self, i: int, leaf: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """A cotangent of the output's shape and dtype (numbers and integers convert), or a TangentError."""
+        """A cotangent of the output's shape and dtype (converts numbers and integers), or a TangentError."""
         leaf = array_leaf(leaf, f"cotangent {i}", "vjp")
         if shape_of(leaf) != shape:
             raise TangentError(

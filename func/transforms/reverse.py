@@ -22,10 +22,10 @@ from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
 from func.numpy.sharing import are_separate
 from func.transforms.arguments import CallArguments, Derivative, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
+    as_input_type,
     check_callable,
     defensive_copies,
     handed_out,
-    like_input,
     name_of,
     own,
     own_tree,
@@ -59,8 +59,8 @@ def grad(
         argnames: Keyword argument or arguments to differentiate, instead of the default argnums=0. A string gives
             one gradient, a tuple a dict by name. With argnums given as a tuple too: (gradients, dict).
         holomorphic: The function is complex-differentiable; gives f'(z) for complex input and output.
-        allow_int: Let an integer argument be differentiated: its gradient is zero. Integer leaves inside a tree
-            of parameters always pass through, with None as gradient (zeros with allow_int).
+        allow_int: Let an integer argument be differentiated: its gradient is zero. Integer leaves inside a tree of
+            parameters always pass through, with gradient None (zeros with allow_int).
 
     Raises:
         ScalarOutputError: The output is not one real scalar (a TypeError).
@@ -126,13 +126,13 @@ def elementwise_grad(
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The derivative at each element, of a function that works element by element: one backward pass for all of them.
+    """The derivative of an elementwise function at each element, by one backward pass.
 
-    It is the gradient of the sum of the outputs, which is that derivative only where no output depends on another
-    element; `jacobian` gives the derivatives of other functions.
+    It is the gradient of the sum of the outputs, which requires that no output depends on another element. For other
+    functions use `jacobian`.
 
     Args:
-        f: A function with an output of the shape of each differentiated argument, (...).
+        f: A function with an output of the shape (...) of each differentiated argument.
         argnums: Position or positions to differentiate, as in `grad`.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
         holomorphic: The function is holomorphic: the complex derivative of a complex function, as in `grad`.
@@ -168,7 +168,7 @@ def elementwise_grad(
 def gradient_for(
     transform: str, f: Callable[..., Any], argnums: Any, argnames: Any, holomorphic: bool = False
 ) -> Callable[..., Any]:
-    """`grad(f)` as a part of another transform, by whose name errors go."""
+    """`grad(f)` as a part of another transform, which its errors name."""
     gradients_of = _Gradients(transform, f, argnums=argnums, argnames=argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
@@ -182,17 +182,17 @@ WITH_VALUE = ("value_and_grad", "grad_and_value")
 
 
 class _Gradients(Derivative):
-    """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
+    """The gradients of a function with respect to selected arguments, for the three public transforms."""
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What one call of the public form returns: the gradients in the form of argnums and argnames, value, aux."""
+        """The result of one call of the public transform, from the arranged gradients, value and aux."""
         transform = self.transform
         aux = None
         interpreter = grad_interpreter(transform)
         with TransformScope(interpreter), running(interpreter):
             position = self.selection.position
             arguments: CallArguments | None = None
-            if position is not None and not kwargs and self._is_plain(args, position):
+            if position is not None and not kwargs and self._is_single_array(args, position):
                 values = [args[position]]
                 tracer = interpreter.lift(values[0])
                 interpreter.called = self.function, [id(tracer)], values
@@ -226,8 +226,8 @@ class _Gradients(Derivative):
         outputs = (value, own_tree(aux)) if self.has_aux else value
         return (outputs, gradients) if transform == "value_and_grad" else (gradients, outputs)
 
-    def _is_plain(self, args: tuple[Any, ...], position: int) -> bool:
-        """Whether the argument at a position is an array of which nothing is to be noted but that it is traced."""
+    def _is_single_array(self, args: tuple[Any, ...], position: int) -> bool:
+        """Whether the argument at a position is an array without anything to note beyond its tracer."""
         leaf = args[position] if position < len(args) else None
         return (
             type(leaf) is ndarray
@@ -244,13 +244,13 @@ class _Gradients(Derivative):
         return differentiable(args, kwargs, places, *options, function=self.function)
 
     def _arranged(self, cts: list[Any], values: list[Any], arguments: CallArguments | None) -> Any:
-        """Cotangents as gradients that are owned by the caller, in the form of argnums and argnames."""
+        """Cotangents as gradients that the caller owns, in the structure of argnums and argnames."""
         for i, leaf in enumerate(values):
             if cts[i] is ZERO:
                 cts[i] = full_like(leaf, 0)
             elif self.holomorphic:
                 cts[i] = conjugate(cts[i])
-            cts[i] = like_input(cts[i], leaf)
+            cts[i] = as_input_type(cts[i], leaf)
         if arguments is None:
             return own(cts)[0]
         zeros = functools.partial(full_like, fill=0) if self.allow_int else None
@@ -272,15 +272,15 @@ def vjp(
 ) -> Any:
     """Evaluate a function and get its vector-Jacobian product: (out, vjp_fn), with has_aux (out, vjp_fn, aux).
 
-    `vjp_fn(ct)` takes a cotangent with the tree, shapes and dtypes of the output and returns a tuple with one
-    cotangent per primal. It can be called many times, is not affected when the input arrays change later, pickles,
-    and prints what it holds. For complex values it is the adjoint for <u, v> = Re(conj(u) v).
+    `vjp_fn(ct)` takes a cotangent with the tree, shapes and dtypes of the output and returns a tuple with one cotangent
+    per primal. You can call it many times and pickle it. Later changes of the input arrays do not affect it. It prints
+    its graph. For complex values it is the adjoint for <u, v> = Re(conj(u) v).
 
     Args:
         f: The function; plain NumPy code.
-        primals: Its positional arguments. Other keywords are passed on to it.
-        argnums: Position or positions to differentiate; None for all. `vjp_fn` then returns what `grad` returns for
-            this option: one cotangent for an int, a tuple for a tuple.
+        primals: Its positional arguments. `f` takes other keywords.
+        argnums: Position or positions to differentiate; None for all. `vjp_fn` then returns one cotangent for an int, a
+            tuple for a tuple.
         argnames: Keyword argument or arguments to differentiate, as in `grad`: one cotangent for a string, a dict for a
             tuple, and with a tuple of argnums (cotangents, dict).
         has_aux: The function returns (output, aux).
@@ -305,11 +305,11 @@ def vjp(
     interpreter = grad_interpreter("vjp")
     with TransformScope(interpreter), running(interpreter):
         arguments = differentiable(primals, kwargs, places, "vjp", function=f)
-        given = arguments.values()
+        inputs = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(f, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
-        place_arguments(interpreter, f, arguments, leaves, given)
+        place_arguments(interpreter, f, arguments, leaves, inputs)
         outs = call.outputs(interpreter, leaves)
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]

@@ -24,10 +24,10 @@ from func.transforms.arguments import Derivative, FlatCall, differentiable, plac
 from func.transforms.boundary import (
     as_result,
     defensive_copies,
-    meant,
     name_of,
     output_leaves,
     own,
+    suggestion,
     zero_result,
 )
 from func.transforms.forward import jvp
@@ -51,16 +51,16 @@ def laplacian(
 ) -> Callable[..., Any]:
     """The Laplacian: the sum of the second derivatives along all elements of the chosen arguments.
 
-    Value, Jacobian and Laplacian of each intermediate result are computed together in one forward pass, and no Hessian
-    is made. The result has the tree, shapes and dtypes of the output: each output element has a Laplacian.
+    One forward pass computes value, Jacobian and Laplacian of each intermediate result, without a Hessian. The result
+    has the tree, shapes and dtypes of the output: each output element has a Laplacian.
 
     Args:
         f: The function; plain NumPy code. Its inputs are real; its outputs may be complex.
         argnums: Position or positions to differentiate; the sum is over the elements of all of them.
         has_aux: The function returns (output, aux); the result is then (laplacian, aux).
         argnames: Keyword arguments to differentiate.
-        chunk_size: Elements of the arguments whose second derivatives are computed at a time, to bound memory: the
-            Jacobian of an intermediate result then has that many columns. The function runs once for each chunk.
+        chunk_size: Elements of the arguments to differentiate twice at a time, to bound memory: the Jacobian of an
+            intermediate result then has that many columns. The function runs once for each chunk.
         holomorphic: The inputs are complex, and the function is holomorphic: the sum of its complex derivatives f″(z).
         progress: Show a progress bar over the chunks.
 
@@ -82,7 +82,7 @@ def laplacian(
 
 
 class _ElementOptions(Derivative):
-    """What the operators of this module have in common: the calls, and sums or stacks over the basis of an argument."""
+    """Base class of the operators: the calls, and sums or stacks over the basis of an argument."""
 
     def __init__(self, transform: str, f: Callable[..., Any], **options: Any) -> None:
         super().__init__(transform, f, **options)
@@ -90,7 +90,7 @@ class _ElementOptions(Derivative):
         self.label = f"{transform} {name_of(f)}"
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
-        """The call with these arguments, whose leaves to differentiate are real, or complex where that is asked for."""
+        """The call at arguments with real leaves to differentiate, or complex ones if holomorphic."""
         places = self.selection.places(args, kwargs)
         arguments = differentiable(args, kwargs, places, self.transform, self.kinds, function=f)
         if not self.holomorphic and any([dtype_of(x).kind == "c" for x in arguments.values()]):
@@ -118,7 +118,7 @@ def _laplacian(f: Callable[..., Any], options: _ElementOptions, args: tuple[Any,
     values = call.arguments.values()
 
     def run(chosen: tuple[int, slice] | None, structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
-        """The outputs and their Laplacians with respect to all elements, or to those in a part of one array."""
+        """The outputs and their Laplacians with respect to all elements, or to a part of one array."""
         interpreter = Laplace(options.transform, structural)
         with TransformScope(interpreter), running(interpreter):
             if chosen is None:
@@ -144,7 +144,7 @@ def _laplacian(f: Callable[..., Any], options: _ElementOptions, args: tuple[Any,
 
 
 def _lifted_part(interpreter: Laplace, x: Array, part: slice) -> Array:
-    """An array of which some elements, in C order, are inputs of the interpreter, and the others constants."""
+    """An array with some elements, in C order, as inputs of the interpreter, and the others as constants."""
     flat = reshape(x, shape=(math.prod(shape_of(x)),))
     pieces = [flat[: part.start], interpreter.lift(flat[part]), flat[part.stop :]]
     return reshape(concatenate(*[piece for piece in pieces if shape_of(piece) != (0,)], axis=0), shape=shape_of(x))
@@ -180,7 +180,7 @@ def biharmonic(
     holomorphic: bool = False,
     progress: bool = False,
 ) -> Callable[..., Any]:
-    """The Laplacian of the Laplacian, of fourth order. Arguments as of `laplacian`; chunks are of the outer one.
+    """The Laplacian of the Laplacian, of fourth order.
 
     Example:
         >>> import numpy as np, func
@@ -214,7 +214,7 @@ def hessian_diagonal(
 
     For a scalar function the result has the tree and shapes of the argument. Each output of shape s gives blocks of
     shape s + argument.shape, in the output's tree outside and the argument's tree inside. Arguments as of `laplacian`;
-    chunk_size elements of an argument are taken at a time, after one run that finds the outputs.
+    chunks have chunk_size elements of an argument, after one run for the outputs.
 
     Example:
         >>> import numpy as np, func
@@ -293,8 +293,8 @@ def divergence(
         for number, leaf in enumerate(values):
 
             def along_unit(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
-                moved = jvp(_of_input(call, number), (leaf,), (v,))[1][number]
-                return [reduce_sum(multiply(moved, v), axes=tuple(range(len(shape_of(v)))))]
+                tangent = jvp(_of_input(call, number), (leaf,), (v,))[1][number]
+                return [reduce_sum(multiply(tangent, v), axes=tuple(range(len(shape_of(v)))))]
 
             (traces,) = chosen.over_basis(along_unit, leaf, [full_like(leaf, 0, ())])
             total = add_tangents(total, reduce_sum(traces, axes=(0,)))
@@ -308,8 +308,8 @@ def divergence(
 def directional_derivatives(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
-    The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
-    `(x, v, w, ...)`, the result is a list with a tuple for each direction. Each direction is one pass of `func.taylor`.
+    Call the result as `(x, v)`, with the tree, shapes and dtypes of x in v. With several directions, `(x, v, w, ...)`,
+    the result is a list with a tuple for each direction. Each direction is one pass of `func.taylor`.
 
     Raises:
         ArgumentError: The order is negative or no integer (a ValueError).
@@ -320,7 +320,7 @@ def directional_derivatives(f: Callable[..., Any], order: int = 1) -> Callable[.
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
     if not _is_order(order):
-        hint = meant(order, "directional_derivatives", f)
+        hint = suggestion(order, "directional_derivatives", f)
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}{hint}")
     check_factorial(order, "directional_derivatives")
 
@@ -331,8 +331,8 @@ def directional_derivatives(f: Callable[..., Any], order: int = 1) -> Callable[.
                 f"{len(args)} positional and {len(kwargs)} keyword arguments"
             )
         x, *directions = args
-        found = [_along(f, order, x, v) for v in directions]
-        return found if len(found) > 1 else found[0]
+        derivatives = [_along(f, order, x, v) for v in directions]
+        return derivatives if len(derivatives) > 1 else derivatives[0]
 
     return derivatives_of
 
@@ -348,7 +348,7 @@ def _along(function: Callable[..., Any], order: int, x: Any, v: Any) -> tuple[An
 
 
 def _times_factorial(coefficients: Any, k: int) -> Any:
-    """The derivatives of order k of Taylor coefficients of that order."""
+    """The derivatives of order k from the Taylor coefficients of that order."""
     return tree.map(lambda c: c * float(math.factorial(k)), coefficients) if k > 1 else coefficients
 
 
@@ -361,7 +361,7 @@ def _check_outputs(function: Callable[..., Any], transform: str, outs: Sequence[
 
 
 def check_same_tree(function: Callable[..., Any], transform: str, spec: Any, out_spec: Any) -> None:
-    """Raise where a field has another tree than its argument, so that derivatives of other leaves would be added up."""
+    """Raise if a field has another tree than its argument: derivatives of other leaves would enter the sum."""
     if out_spec.num_leaves == spec.num_leaves and out_spec != spec:
         raise ArgumentError(
             f"func.{transform}: {name_of(function)} must return the tree of its argument, {tree.shown(spec)}, but it "

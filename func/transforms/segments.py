@@ -1,4 +1,4 @@
-"""Segments of a checkpointed function: it is cut where few values pass, so that what is kept stays below a limit."""
+"""Segments of a checkpointed function: cut where few values pass, so that the residuals stay below a limit."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ STEP = 0.85
 
 
 class Segments(NamedTuple):
-    """Segments of a program: the equation before which each begins, and the values that it takes from those before."""
+    """Segments of a program: the first equation of each, and the values that it takes from earlier ones."""
 
     starts: tuple[int, ...]
     needs: tuple[tuple[Var, ...], ...]
     bytes: int
 
 
-def in_segments(fun: Flat, given: Sequence[Array], limit: int, function: Callable[..., Any]) -> list[Array]:
-    """The outputs of a function, whose derivative keeps at most `limit` bytes of it.
+def in_segments(fun: Flat, args: Sequence[Array], limit: int, function: Callable[..., Any]) -> list[Array]:
+    """The outputs of a function whose derivative saves at most `limit` bytes.
 
-    All intermediate values are kept where that is within the limit. Else the function is cut into as few segments as
-    the limit allows: what passes from one to the next is kept, and each is computed again when it is pulled back.
+    Saves all intermediate values if they fit. Otherwise cuts the function into as few segments as the limit allows,
+    saves the values between segments, and recomputes each segment in its pullback.
     """
-    program = _traced(fun, given, function)
-    times = _batch_elements(given)
+    program = _traced(fun, args, function)
+    times = _batch_elements(args)
     everything = times * sum(_sizes(program))
     cut = Segments((0,), ((),), everything)
     if everything > limit:
@@ -51,15 +51,15 @@ def in_segments(fun: Flat, given: Sequence[Array], limit: int, function: Callabl
             f"(memory_limit {shown_bytes(limit)})"
         )
     if everything <= limit:
-        return list(program.run(given))
-    values: dict[Var, Any] = dict(zip(program.inputs, given, strict=True))
+        return list(program.run(args))
+    values: dict[Var, Any] = dict(zip(program.inputs, args, strict=True))
     stops = [*cut.starts[1:], len(program.equations)]
     for number, (start, stop) in enumerate(zip(cut.starts, stops, strict=True)):
         is_last = number == len(cut.starts) - 1
         equations = program.equations[start:stop]
-        made = {out for equation in equations for out in equation.outputs}
-        wanted = [x for x in program.outputs if type(x) is Var] if is_last else cut.needs[number + 1]
-        outputs = list(dict.fromkeys([x for x in wanted if x in made]))
+        computed = {out for equation in equations for out in equation.outputs}
+        needed = [x for x in program.outputs if type(x) is Var] if is_last else cut.needs[number + 1]
+        outputs = list(dict.fromkeys([x for x in needed if x in computed]))
         used = dict.fromkeys([x for e in equations for x in e.inputs if type(x) is Var and x in values])
         segment = Program(list(used), equations, outputs, program.constants).pruned()
         outs = checkpointed(CompiledCall(segment).run_on, [values[x] for x in segment.inputs])
@@ -67,21 +67,21 @@ def in_segments(fun: Flat, given: Sequence[Array], limit: int, function: Callabl
     return [(values[x] if x in values else program.constants[x]) if type(x) is Var else x for x in program.outputs]
 
 
-def _traced(fun: Flat, given: Sequence[Array], function: Callable[..., Any]) -> Program:
+def _traced(fun: Flat, args: Sequence[Array], function: Callable[..., Any]) -> Program:
     """The program of a flat function on arrays like these."""
 
     def trace() -> tuple[Program, bool]:
         stage = Stage("checkpoint")
-        stage.example = next((example for example in map(example_of, given) if example is not None), None)
+        stage.example = next((example for example in map(example_of, args) if example is not None), None)
         with TransformScope(stage), running(stage):
-            inputs: list[Any] = [stage.variable(aval_of(x)) for x in given]
-            variables = [box._attached for box in inputs]
-            WIRING.box_arguments(stage, fun, inputs, given)
+            inputs: list[Any] = [stage.variable(aval_of(x)) for x in args]
+            variables = [tracer._attached for tracer in inputs]
+            WIRING.link_arguments(stage, fun, inputs, args)
             return stage.program(variables, without_tensors(fun(*inputs), stage)), stage.has_pullbacks
 
     try:
         program, has_pullbacks = trace()
-        if has_pullbacks:  # whose cotangents nobody checks for NaN afterwards
+        if has_pullbacks:  # no later check for NaN looks at their cotangents
             with structural_zeros():
                 program, _ = trace()
     except StagingError as error:
@@ -93,7 +93,7 @@ def _traced(fun: Flat, given: Sequence[Array], function: Callable[..., Any]) -> 
 
 
 def _sizes(program: Program) -> list[int]:
-    """The memory of what each equation makes; views take none."""
+    """The memory of the outputs of each equation; views take none."""
     roots = memory_roots(program)
     return [
         sum([held_bytes(out, equation) for out in equation.outputs if roots[out] is out])
@@ -101,15 +101,15 @@ def _sizes(program: Program) -> list[int]:
     ]
 
 
-def _batch_elements(given: Sequence[Array]) -> int:
-    """How many elements of running vmaps an argument stands for."""
+def _batch_elements(args: Sequence[Array]) -> int:
+    """The number of elements of running vmaps in an argument."""
     most = 1
-    for x in given:
-        inner = x
-        while type(inner) is Tracer and inner._value is not None:
-            inner = inner._value
+    for x in args:
+        value = x
+        while type(value) is Tracer and value._value is not None:
+            value = value._value
         size, whole = aval_of(x).size, 1
-        for length in shape_of(inner):
+        for length in shape_of(value):
             whole *= length
         if size:
             most = max(most, whole // size)
@@ -126,10 +126,10 @@ def _cut(program: Program, limit: int, times: int, function: Callable[..., Any])
     while best is None or most > max(sizes):
         most *= STEP
         starts = _starts(sizes, widths, most)
-        kept = sum([widths[start] for start in starts])
+        passing_bytes = sum([widths[start] for start in starts])
         stops = [*starts[1:], len(sizes)]
         largest = max([sum(sizes[start:stop]) for start, stop in zip(starts, stops, strict=True)])
-        cut = Segments(tuple(starts), tuple([tuple(passing[start]) for start in starts]), kept + largest)
+        cut = Segments(tuple(starts), tuple([tuple(passing[start]) for start in starts]), passing_bytes + largest)
         if cut.bytes <= limit:
             return cut
         if best is None or cut.bytes < best.bytes:
@@ -142,7 +142,7 @@ def _cut(program: Program, limit: int, times: int, function: Callable[..., Any])
 
 
 def _passing(program: Program) -> list[list[Var]]:
-    """For each equation the intermediate values that it or a later one takes from before it."""
+    """For each equation the earlier intermediate values that it or a later one takes."""
     needed: dict[Var, None] = dict.fromkeys([x for x in program.outputs if type(x) is Var])
     fixed = {*program.inputs, *program.constants}
     passing: list[list[Var]] = []
@@ -156,7 +156,7 @@ def _passing(program: Program) -> list[list[Var]]:
 
 
 def _starts(sizes: Sequence[int], widths: Sequence[int], most: float) -> list[int]:
-    """Where segments begin that take at most this much, each cut where the least passes in its second half."""
+    """The starts of segments of at most this size, each cut at the smallest passing memory in its second half."""
     starts = [0]
     taken, place = 0, 0
     while place < len(sizes):

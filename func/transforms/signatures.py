@@ -1,8 +1,8 @@
-"""Static types of transforms: what they return has the parameters of the function, so that editors complete them.
+"""Static types of transforms: results have the parameters of the function, so that editors complete them.
 
-A transform is written as a function of `func=None` and its options. The decorators of this module change nothing when
-code runs. They tell type checkers what `transform(f, **options)` returns, and that `transform(**options)` is a
-decorator. NumPy's ufuncs, whose types have a parameter list for every kind of argument, become functions of anything.
+The source of a transform is a function of `func=None` and its options. The decorators of this module do nothing at run
+time. They tell type checkers the result of `transform(f, **options)`, and that `transform(**options)` is a decorator.
+NumPy's ufuncs, whose types have a parameter list for every kind of argument, become functions of anything.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 FunctionOf = Callable[Concatenate[Callable[..., Any] | None, Options], Callable[..., T]]
-"""A transform as it is written."""
+"""The source form of a transform."""
 
 
 class TransformedFunction(Generic[P, T_co]):
-    """What a transform returns, as type checkers see it: a function, or method, of given parameters."""
+    """The result of a transform, as type checkers see it: a function, or method, of given parameters."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
@@ -71,7 +71,7 @@ class KeepsSignature(Protocol[Options]):
 
 
 class ValueFirst(Protocol[Options]):
-    """f(...) becomes a function of the same parameters that returns (what f returns, a derivative)."""
+    """f(...) becomes a function of the same parameters that returns (the result of f, a derivative)."""
 
     @overload
     def __call__(
@@ -86,7 +86,7 @@ class ValueFirst(Protocol[Options]):
 
 
 class ValueLast(Protocol[Options]):
-    """f(...) becomes a function of the same parameters that returns (a derivative, what f returns)."""
+    """f(...) becomes a function of the same parameters that returns (a derivative, the result of f)."""
 
     @overload
     def __call__(

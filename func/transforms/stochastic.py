@@ -1,4 +1,4 @@
-"""Traces and diagonals of Hessians and Jacobians, estimated from products with random vectors; no matrix is made."""
+"""Traces and diagonals of Hessians and Jacobians, estimated from products with random vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import CallArguments, Derivative, differentiable
-from func.transforms.boundary import like_input, name_of, own, scalar_output
+from func.transforms.boundary import as_input_type, name_of, own, scalar_output
 from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors
 from func.transforms.reverse import grad
@@ -41,9 +41,9 @@ def hutchinson_trace(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
-    The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² over i ≠ j, divided by
-    `samples`, for probes of random signs, and 2 Σ aᵢⱼ² over all i and j, divided by `samples`, for normal ones; where A
-    is not symmetric, its symmetric part (A + Aᵀ)/2 takes its place.
+    The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² / `samples`, over i ≠ j for
+    random signs and over all i and j for normal probes. For other A the variance is that of the symmetric part (A +
+    Aᵀ)/2.
 
     Args:
         f: A scalar function, or a vector field for `of="jacobian"`.
@@ -54,7 +54,7 @@ def hutchinson_trace(
         with_error: Return (estimate, standard error); that takes at least two samples.
         argnums: Position or positions to differentiate; the matrix is that of all their elements.
         argnames: Keyword arguments to differentiate, as in `grad`.
-        chunk_size: Random vectors that are multiplied at a time, to bound memory; by default all of them.
+        chunk_size: Random vectors to multiply at a time, to bound memory; by default all of them.
         progress: Show a progress bar over the chunks.
 
     Source: M. F. Hutchinson (1990), Communications in Statistics 19, 433-450.
@@ -109,8 +109,8 @@ def hutchinson_diagonal(
         operator = _Operator(chosen, args, kwargs)
         vectors = operator.probes(key, samples, "rademacher")
         diagonals = vectors * operator.applied(vectors)
-        found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
-        return tuple([operator.tree(x) for x in found]) if with_error else operator.tree(found)
+        estimate = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
+        return tuple([operator.tree(x) for x in estimate]) if with_error else operator.tree(estimate)
 
     return estimate_of
 
@@ -129,12 +129,12 @@ def hutch_plus_plus(
     chunk_size: int | None = None,
     progress: bool = False,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
+    """An unbiased estimate of a trace, with an error of 1/samples if few eigenvalues dominate (Hutch++).
 
     A third of the products finds a basis Q of the dominant subspace, a third gives the trace there exactly, and a third
     estimates the trace of the rest by `hutchinson_trace`. The variance is that of Hutchinson's estimate for the
-    projected matrix (I - QQᵀ) A (I - QQᵀ), at samples // 3 probes. Where samples // 3 is at least the size of the
-    argument, the trace is exact. Other arguments as of `hutchinson_trace`.
+    projected matrix (I - QQᵀ) A (I - QQᵀ), at samples // 3 probes. The trace is exact if samples // 3 is at least the
+    size of the argument. Other arguments as of `hutchinson_trace`.
 
     Args:
         samples: The number of products with the matrix, at least 3 (6 with an error).
@@ -155,9 +155,9 @@ def hutch_plus_plus(
             basis = np.eye(operator.size, dtype=operator.dtype)
             exact = np.sum(basis * operator.applied(basis))
             return (exact, exact * 0) if with_error else exact
-        sketch_key, probe_key = random.split(key, 2)
-        sketch = operator.applied(operator.probes(sketch_key, count, "rademacher"))
-        basis = np.linalg.qr(sketch.T)[0].T
+        image_key, probe_key = random.split(key, 2)
+        images = operator.applied(operator.probes(image_key, count, "rademacher"))
+        basis = np.linalg.qr(images.T)[0].T
         exact = np.sum(basis * operator.applied(basis))
         vectors = operator.probes(probe_key, count, "rademacher")
         vectors = vectors - (vectors @ basis.T) @ basis
@@ -168,7 +168,7 @@ def hutch_plus_plus(
 
 
 class _Estimate(Derivative):
-    """What the estimates have in common: of what matrix, and how its products are computed."""
+    """The common part of the estimates: their matrix, and its products."""
 
     of: str
 
@@ -257,13 +257,13 @@ class _Operator:
         start = 0
         for x, size in zip(self.point, self.sizes, strict=True):
             part = reshape(vector[start : start + size], shape=shape_of(x))
-            parts.append(like_input(part.astype(dtype_of(x)), x))
+            parts.append(as_input_type(part.astype(dtype_of(x)), x))
             start += size
         return self.options.selection.arranged(self.arguments.arranged(own(parts)))
 
 
 def _with_error(estimate: Any, values: Array, count: int, with_error: bool) -> Any:
-    """An estimate, with the standard error of the mean of independent values where asked for."""
+    """An estimate, with the standard error of the mean of independent values on request."""
     if not with_error:
         return estimate
     return estimate, np.std(values, axis=0, ddof=1) / math.sqrt(count)

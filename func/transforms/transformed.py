@@ -1,4 +1,4 @@
-"""Transforms and what they return: functions that pickle and copy by what made them."""
+"""Transforms and their results: functions that pickle and copy by the call that made them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ WHAT = {
     "divergence": "Divergence of {}",
     "vmap": "Vectorised {}",
 }
-"""How the documentation of what a transform returns begins; {} is the function's name."""
+"""The first words of the documentation of a transform's result; {} is the function's name."""
 _FUNCTIONS = (types.FunctionType, functools.partial)
-"""What may have attributes of its own for the result."""
+"""The attributes that a result may set."""
 _ASSIGNED = tuple([name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__"])
 
 
 class Transformed(functools.partial[Any]):
-    """A function that a transform made of another one; it is called as fast as a function, and binds as one."""
+    """A function that a transform made of another one; it calls as fast as a function, and binds as a method."""
 
     __slots__ = ("_options", "_transform")
     __wrapped__: Callable[..., Any]
@@ -59,7 +59,7 @@ class Transformed(functools.partial[Any]):
 
     @property
     def __doc__(self) -> str:
-        """What the transform computes, and of which function, with that one's signature and documentation after it."""
+        """The transform and its function, then the signature and documentation of that function."""
         if "__doc__" in self.__dict__:
             return str(self.__dict__["__doc__"])
         function = self.__wrapped__
@@ -77,7 +77,7 @@ class Transformed(functools.partial[Any]):
         self.__dict__["__doc__"] = text
 
     def _chosen(self) -> str:
-        """With respect to which arguments, where the transform has a choice."""
+        """The selected arguments, if the transform has a choice."""
         if "argnums" not in self._options:
             return ""
         argnums, argnames = self._options["argnums"], self._options.get("argnames")
@@ -98,17 +98,17 @@ class Transformed(functools.partial[Any]):
     def __repr__(self) -> str:
         return as_written(self._transform, self.__wrapped__, self._options)
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         from func.interpreters.program.content_keys import content_key  # start-up time: for comparisons alone
 
         return self._transform, content_key(self.__wrapped__), content_key(self._options)
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same transform and options of equal functions."""
-        return self is other or (type(other) is Transformed and self._exact_key() == other._exact_key())
+        return self is other or (type(other) is Transformed and self._content_key() == other._content_key())
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __dask_tokenize__(self) -> Any:
         return token_of(self._transform, self.__wrapped__, self._options)
@@ -127,9 +127,9 @@ def _transformed(
     options: dict[str, Any],
     call: Callable[[tuple[Any, ...], dict[str, Any]], Any],
 ) -> Callable[..., Any]:
-    """What `transform(function, **options)` returns: it calls `call` with (args, kwargs).
+    """The result of `transform(function, **options)`: it calls `call` with (args, kwargs).
 
-    It has the name and the signature of `function`. Errors leave it without the engine's frames.
+    It has the name and the signature of `function`. Its errors hide the engine's frames.
     """
 
     def call_and_hide(*args: Any, **kwargs: Any) -> Any:
@@ -145,12 +145,12 @@ def _transformed(
 
     if "dask.base" in sys.modules:
         _tell_dask()
-    made = Transformed(call_and_hide)
+    transformed = Transformed(call_and_hide)
     if type(call) in _FUNCTIONS:
-        made.__dict__.update(call.__dict__)
-    made._transform = transform
-    made._options = options
-    return functools.update_wrapper(made, function, _ASSIGNED)
+        transformed.__dict__.update(call.__dict__)
+    transformed._transform = transform
+    transformed._options = options
+    return functools.update_wrapper(transformed, function, _ASSIGNED)
 
 
 def transform(
@@ -158,9 +158,8 @@ def transform(
 ) -> FunctionOf[Options, T]:
     """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
 
-    Derived from its signature: the decorator form without `f`, where no option is required; the options that are shown
-    and pickled; and the error for values after a function that is taken alone. What the call has as attributes, the
-    result has.
+    Derives from its signature: the decorator form without `f`, if no option is required; the options to show and
+    pickle; the error for extra positional values. The result has the attributes of the call.
     """
     signature = inspect.signature(make)
     first, *parameters = signature.parameters.values()
@@ -195,9 +194,8 @@ def _remade(transform: Callable[..., Any], function: Callable[..., Any], options
 
 
 def as_written(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> str:
-    """The call that made a function: `func.grad(loss, argnums=0)`, with the options that differ from their defaults.
-
-    The arguments that are differentiated are always named.
+    """The call that made a function: `func.grad(loss, argnums=0)`, with the differentiated arguments and the options
+    that differ from their defaults.
     """
     from func.interpreters.program.content_keys import content_key  # start-up time
 
@@ -213,14 +211,14 @@ def as_written(transform: Callable[..., Any], function: Callable[..., Any], opti
 
 
 def _public_name(transform: Callable[..., Any]) -> str:
-    """How users write a transform: `func.grad`, `func.debug.explain`."""
+    """The name of a transform in users' code: `func.grad`, `func.debug.explain`."""
     module = sys.modules[transform.__module__]
     is_public = transform.__name__ in getattr(module, "__all__", ())
     return f"{module.__name__ if is_public else 'func'}.{transform.__name__}"
 
 
 def written_name(function: Any) -> str:
-    """How a function is written where it is an argument."""
+    """The text of a function as an argument."""
     if type(function) is functools.partial:
         named = [f"{name}={reprlib.repr(value)}" for name, value in function.keywords.items()]
         parts = [written_name(function.func), *map(reprlib.repr, function.args), *named]
@@ -233,8 +231,8 @@ def written_name(function: Any) -> str:
 
 
 def token_of(*parts: Any) -> Any:
-    """What Dask makes the name of a task from: equal for equal parts, in every process."""
-    from dask.base import normalize_token  # Dask is what asks
+    """The source of Dask's task names: equal for equal parts, in every process."""
+    from dask.base import normalize_token  # only Dask calls this
 
     return "func", normalize_token(list(parts))
 
@@ -246,17 +244,17 @@ def _tell_dask() -> None:
     normalize_token.register(Transformed, Transformed.__dask_tokenize__)
 
 
-def name_for_pickle(made: Any) -> str | None:
-    """The global name as which an object is pickled; None if it is pickled by what made it.
+def name_for_pickle(wrapper: Any) -> str | None:
+    """The global name by which an object pickles; None if it pickles by the call that made it.
 
-    Pickles refer to the objects of a module. cloudpickle sends what a script or a notebook defines along.
+    Pickles refer to the objects of a module. cloudpickle includes the definitions of a script or a notebook.
     """
-    name = global_name(made)
-    return None if name is None or _sends_along(made.__module__) else name
+    name = global_name(wrapper)
+    return None if name is None or _sends_along(wrapper.__module__) else name
 
 
 def _sends_along(module: str) -> bool:
-    """Whether cloudpickle is pickling, and pickles what this module defines by value."""
+    """Whether cloudpickle is pickling, and pickles the definitions of this module by value."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__") in _PICKLING:
         frame = frame.f_back
@@ -271,27 +269,27 @@ _PICKLING = (__name__, "func.compilation.jit", "func.transforms.custom", "pickle
 """Modules of the functions between a pickler and `_sends_along`."""
 
 
-def global_name(made: Any) -> str | None:
-    """The name by which modules have an object that wraps a function, as one that was decorated; None if none has it.
+def global_name(wrapper: Any) -> str | None:
+    """The global name of an object that wraps a function, such as a decorated one; None if none refers to it.
 
-    Pickles and copies of such an object are its name, as those of a plain function are.
+    Pickles and copies of such an object are its name, as for a plain function.
     """
-    found: Any = sys.modules.get(made.__module__) if isinstance(getattr(made, "__module__", None), str) else None
-    name = getattr(made, "__qualname__", None)
-    if found is None or not isinstance(name, str):
+    owner: Any = sys.modules.get(wrapper.__module__) if isinstance(getattr(wrapper, "__module__", None), str) else None
+    name = getattr(wrapper, "__qualname__", None)
+    if owner is None or not isinstance(name, str):
         return None
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is made else None
+        owner = getattr(owner, part, None)
+    return name if owner is wrapper else None
 
 
 def keeps_parameters(transform: FunctionOf[Options, T]) -> KeepsParameters[Options, T]:
-    """Decorate a transform that changes what a function returns."""
+    """Decorate a transform that changes the result of a function."""
     return transform  # type: ignore[return-value]
 
 
 def keeps_signature(transform: FunctionOf[Options, Any]) -> KeepsSignature[Options]:
-    """Decorate a transform that leaves parameters and results what they are."""
+    """Decorate a transform that keeps parameters and results."""
     return transform  # type: ignore[return-value]
 
 

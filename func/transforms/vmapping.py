@@ -17,7 +17,7 @@ from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.vmap import MappedCall, Vmap
-from func.numpy.memory import layout_of_argument, place_box
+from func.numpy.memory import layout_of_argument, set_layout
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import (
@@ -37,7 +37,7 @@ AUTO_CHUNK_BYTES = 1 << 26
 
 
 class _Unset:
-    """The type of an option that was not given, where None means something."""
+    """The type of an unset option, where None has a meaning."""
 
     def __repr__(self) -> str:
         return "UNSET"
@@ -50,7 +50,7 @@ UNSET = _Unset()
 
 
 class _Default(int):
-    """An axis that was not given; one that was is a plain int."""
+    """The default axis; a user's axis is a plain int."""
 
     def __reduce__(self) -> str:
         return "FIRST_AXIS"
@@ -78,14 +78,14 @@ def vmap(
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
-    Python control flow on mapped values works: where elements of the batch disagree on an `if`, `while`, `int(x)` or
-    `.item()` of an integer, the batch is split and the function runs once for each part (side effects repeat).
+    Python control flow on mapped values works. Where batch elements disagree on an `if`, `while`, `int(x)` or `.item()`
+    of an integer, func splits the batch. It runs the function once for each part, so side effects repeat.
 
     Args:
         f: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.
-        in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree
-            of these that is a prefix of the argument. One int stands for all. A dict may give keyword arguments
-            their axes as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
+        in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree of
+            these that is a prefix of the argument. One int applies to all. A dict may give keyword arguments their axes
+            as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
         out_dims: Where the mapped axis goes in each output; None for an output that is the same for the whole
             batch.
         randomness: What func.random.Generator does inside: "error", "same" or "different" draws per element.
@@ -93,17 +93,16 @@ def vmap(
             few elements take, intermediate values included, and stays within 64 MiB.
         axis_name: A name for the axis (for func.collectives).
         axis_size: The size of the batch, needed only where no argument is mapped.
-        in_axes, out_axes: Synonyms of in_dims and out_dims; one of the two names may be given.
+        in_axes, out_axes: Synonyms of in_dims and out_dims; pass one of the two.
         progress: Show a progress bar over the chunks; a batch that is computed at once is one chunk.
-        memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
-            "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
-            `func.memory` shows the plan.
-        executor: Where chunks are computed: an executor of concurrent.futures (processes, threads), of joblib, Dask
-            (`client.get_executor()`), or MPI. Without chunk_size the chunks follow from what the function costs, so
-            that results do not depend on the number of workers. Pullbacks are computed by the workers too.
+        memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as "2 GiB".
+            func chooses chunks with a planned peak below it; `func.memory` shows the plan.
+        executor: Computes the chunks: an executor of concurrent.futures (processes, threads), of joblib, Dask
+            (`client.get_executor()`), or MPI. Without chunk_size the chunks follow from the cost of the function, so
+            results do not depend on the number of workers. The workers compute pullbacks too.
 
     Raises:
-        TravelError: The function holds what cannot go to another process (a TypeError).
+        TravelError: Another process cannot unpickle the function or its values (a TypeError).
         WorkerLostError: Workers died, and fresh ones did again (a RuntimeError).
         MappedAxisError: Axes do not fit the arguments, or mapped sizes differ (a ValueError).
         MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
@@ -114,8 +113,8 @@ def vmap(
         >>> func.vmap(np.dot, in_dims=(0, None))(np.eye(3), np.array([1.0, 2.0, 3.0]))
         array([1., 2., 3.])
     """
-    in_dims = _one_of_two("in_dims", in_dims, "in_axes", in_axes)
-    out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
+    in_dims = _synonym("in_dims", in_dims, "in_axes", in_axes)
+    out_dims = _synonym("out_dims", out_dims, "out_axes", out_axes)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}")
     is_count = isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1
@@ -169,8 +168,8 @@ def vmap(
     return mapped
 
 
-def _one_of_two(name: str, value: Any, synonym: str, other: Any) -> Any:
-    """An option that has two names."""
+def _synonym(name: str, value: Any, synonym: str, other: Any) -> Any:
+    """The value of an option with two names."""
     if other is not UNSET:
         if value is not FIRST_AXIS:
             raise ArgumentError(f"func.vmap: {synonym} is a synonym of {name}; give one of them")
@@ -208,18 +207,18 @@ class BatchedCall:
         names = functools.partial(argument_paths, function, args, kwargs)
         active = [i for i, dim in enumerate(dims) if dim is not None]
         sizes: dict[int, int] = {}
-        self.given = [(leaves[i], dims[i]) for i in active]
+        self.mapped_inputs = [(leaves[i], dims[i]) for i in active]
         for i in active:
             try:
                 leaves[i], sizes[i] = _with_leading_batch(leaves[i], dims[i], "")
-            except (MappedAxisError, UnsupportedArrayError):  # names are found once they are needed
+            except (MappedAxisError, UnsupportedArrayError):  # errors alone need names
                 path = names()[i]
                 keyword = "" if i < spec.num_leaves - len(tree.leaves(kwargs)) else path
                 leaves[i], sizes[i] = _with_leading_batch(leaves[i], dims[i], path, keyword)
-        self.all_given = list(leaves)
-        for (given, _), i in zip(self.given, active, strict=True):
-            self.all_given[i] = given
-        for group in shared_groups(self.all_given):
+        self.unsplit_leaves = list(leaves)
+        for (leaf, _), i in zip(self.mapped_inputs, active, strict=True):
+            self.unsplit_leaves[i] = leaf
+        for group in shared_groups(self.unsplit_leaves):
             for i in group:
                 if dims[i] is None and not set(group).isdisjoint(active):
                     leaves[i] = read_only(leaves[i])
@@ -248,7 +247,7 @@ class BatchedCall:
         return size
 
     def run(self, part: slice) -> tuple[list[Array], list[bool], Any]:
-        """Outputs for a part of the batch (with the batch axis in front where mapped), which are mapped, their tree."""
+        """Outputs for a part of the batch (mapped ones with the batch axis in front), which are mapped, their tree."""
         start, stop, _ = part.indices(self.size)
         leaves = self.arguments.leaves
         if stop - start < self.size:
@@ -259,10 +258,10 @@ class BatchedCall:
         specs: list[Any] = []
 
         def flat(*leaves: Array) -> list[Array]:
-            for i, (given, dim) in zip(self.arguments.active, self.given, strict=True):
-                place_box(leaves[i], layout_of_argument(given, int(dim) % len(shape_of(given))))
+            for i, (leaf, dim) in zip(self.arguments.active, self.mapped_inputs, strict=True):
+                set_layout(leaves[i], layout_of_argument(leaf, int(dim) % len(shape_of(leaf))))
             level = next((leaves[i]._interpreter for i in self.arguments.active), interpreter)
-            note_arguments(level, self.function, leaves, self.all_given)
+            note_arguments(level, self.function, leaves, self.unsplit_leaves)
             args, kwargs = tree.unflatten(in_spec, leaves)
             outs, spec = output_leaves(self.function(*args, **kwargs), "vmap")
             if specs and specs[0] != spec:
@@ -278,7 +277,7 @@ class BatchedCall:
         return outs, is_mapped, specs[-1]
 
     def run_whole(self) -> tuple[list[Array], list[bool], Any]:
-        """Outputs of the whole batch at once, which a progress bar shows as its only chunk."""
+        """Outputs of the whole batch at once, as one step of a progress bar."""
         (results,) = [self.run(slice(None)) for _ in chunks(1, 1, True, f"vmap {name_of(self.function)}")]
         return results
 
@@ -298,7 +297,7 @@ class BatchedCall:
         return done.joined()
 
     def _run_for_plan(self, chunk_size: int) -> tuple[list[Array], list[bool], Any]:
-        """What the chunks have in memory: the results of all, while one is computed."""
+        """The memory of the chunks: all results, and the computation of one."""
         outs, is_mapped, spec = self.run(slice(0, chunk_size))
         whole = whole_results(all_mapped(outs, is_mapped, chunk_size), self.size)
         del outs
@@ -306,8 +305,9 @@ class BatchedCall:
         return whole, [True] * len(whole), spec
 
     def _run_measured(self, done: Chunks) -> int:
-        """Run a first chunk of one element and a second one of few, and give the size at which the memory that they
-        took at their peak stays within AUTO_CHUNK_BYTES."""
+        """The chunk size with a peak within AUTO_CHUNK_BYTES, measured by a first chunk of one element and a second one
+        of few.
+        """
         size = 1
         for _ in range(2):
             start = done.stop
@@ -320,13 +320,13 @@ class BatchedCall:
             visible = sum([_bytes(leaf) * count // self.size for leaf in self.arguments.values()])
             visible += sum([_bytes(out) for out, mapped in zip(outs, is_mapped, strict=True) if mapped])
             done.add(slice(start, stop), outs, is_mapped, spec)
-            per_element = max(memory.peak, 4 * visible) // count  # what is traced or compiled shows too little
+            per_element = max(memory.peak, 4 * visible) // count  # traced or compiled code shows too little
             size = max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, per_element)))
         return size
 
 
 class Chunks:
-    """The outputs of the chunks of a batch. Plain arrays are put in their places at once, so that none exists twice."""
+    """The outputs of the chunks of a batch. Writes plain arrays to their places at once, so that none exists twice."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -335,7 +335,7 @@ class Chunks:
         self._places: list[slice] = []
         self._parts: list[tuple[list[Array], list[bool]]] = []
         self._whole: list[Array] = []
-        """For each output the array of the whole batch, or None where it is not known before the end."""
+        """For each output the array of the whole batch, or None until the end."""
         self._spec: Any = None
 
     def add(self, place: slice, outs: list[Array], is_mapped: list[bool], spec: Any) -> None:
@@ -387,15 +387,15 @@ def _fits(out: Array, whole: Array) -> bool:
 
 
 class measured_memory:
-    """The most memory that Python and NumPy take inside a block beyond what they had before: `peak`, in bytes.
+    """The peak memory of Python and NumPy inside a block beyond what they had before: `peak`, in bytes.
 
-    While tracemalloc runs for somebody else, its peak is that of the block afterwards.
+    If tracemalloc runs already, its peak is that of the block afterwards.
     """
 
     peak = 0
 
     def __enter__(self) -> Self:
-        import tracemalloc  # which few programs need: importing func stays quick
+        import tracemalloc  # few programs need it: importing func stays fast
 
         self._tracemalloc = tracemalloc
         self._was_tracing = tracemalloc.is_tracing()
@@ -466,7 +466,7 @@ def chunks(size: int, chunk_size: int, progress: bool, label: str) -> Iterator[s
     """Slices of at most `chunk_size` elements, with a progress bar on request."""
     starts: Iterable[int] = range(0, size, chunk_size)
     if progress:
-        from tqdm.auto import tqdm  # a widget in notebooks; imported here, as only progress bars need it
+        from tqdm.auto import tqdm  # a widget in notebooks; only progress bars need it
 
         starts = tqdm(starts, desc=label, unit="chunk")
     for start in starts:
@@ -510,7 +510,7 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
 
 
 def _place_axis(out: Array, is_mapped: bool, dim: Any, size: int, path: str) -> Array:
-    """An output with the batch axis where out_dims says."""
+    """An output with the batch axis at the position in out_dims."""
     if dim is None:
         if is_mapped:
             raise MappedAxisError(f"func.vmap: out_dims is None for {path}, but it differs within the batch")

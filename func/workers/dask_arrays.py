@@ -13,17 +13,17 @@ import numpy as np
 from func import tree
 from func.errors import MappedAxisError
 from func.transforms.boundary import argument_paths, is_dask_array, name_of
-from func.transforms.vmapping import _one_of_two, _split_dims, broadcast_prefix, vmap
+from func.transforms.vmapping import _split_dims, _synonym, broadcast_prefix, vmap
 from func.workers.dask_gradients import gradient_by_blocks
 
 
-def vmap_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`vmap(f)(*args, **kwargs)` where some arguments are Dask arrays: Dask arrays with the same chunks of rows."""
-    dask: Any = importlib.import_module("dask")  # whose arrays they are
+def vmap_by_blocks(transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`vmap(f)(*args, **kwargs)` with Dask arrays among the arguments: Dask arrays with the same chunks of rows."""
+    dask: Any = importlib.import_module("dask")  # the arrays belong to it
     da: Any = importlib.import_module("dask.array")
-    function, options = made.__wrapped__, made._options
-    in_dims = _one_of_two("in_dims", options["in_dims"], "in_axes", options["in_axes"])
-    out_dims = _one_of_two("out_dims", options["out_dims"], "out_axes", options["out_axes"])
+    function, options = transformed.__wrapped__, transformed._options
+    in_dims = _synonym("in_dims", options["in_dims"], "in_axes", options["in_axes"])
+    out_dims = _synonym("out_dims", options["out_dims"], "out_axes", options["out_axes"])
     arg_dims, kwarg_dims = _split_dims(function, in_dims, args, kwargs)
     leaves, spec = tree.flatten((args, kwargs))
     dims = [
@@ -78,7 +78,7 @@ class _MappedBlock:
         return [np.asarray(out) for out in outs], spec
 
     def example(self, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The outputs for one row of ones, as Dask learns what a function returns; its decisions may be others."""
+        """The outputs for one row of ones, which show Dask the result type; its decisions may be others."""
         rows = []
         for leaf, axis in zip(leaves, self.axes, strict=True):
             if axis is None:
@@ -96,7 +96,7 @@ def _axis(dim: Any, leaf: Any, path: str) -> int:
 
 
 def _rows(leaves: Sequence[Any], axes: Sequence[Any], paths: Sequence[str]) -> tuple[int, ...]:
-    """The chunks of rows: those of the first Dask array that is mapped."""
+    """The chunks of rows: those of the first mapped Dask array."""
     chunks: tuple[int, ...] = ()
     sizes = {}
     for leaf, axis, path in zip(leaves, axes, paths, strict=True):
@@ -122,14 +122,14 @@ def _blocks(leaf: Any, axis: int | None, rows: Sequence[int], path: str) -> list
     if axis is None:
         whole = leaf.rechunk(-1).to_delayed().ravel()[0]
         return [whole] * len(rows)
-    wanted = {place: tuple(rows) if place == axis else -1 for place in range(leaf.ndim)}
-    return list(leaf.rechunk(wanted).to_delayed().ravel())
+    target_chunks = {place: tuple(rows) if place == axis else -1 for place in range(leaf.ndim)}
+    return list(leaf.rechunk(target_chunks).to_delayed().ravel())
 
 
-def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def elementwise_by_blocks(transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`elementwise_grad(f)(*args, **kwargs)` on Dask arrays: derivatives with the chunks of the arguments."""
     da: Any = importlib.import_module("dask.array")
-    options = made._options
+    options = transformed._options
     argnums: Any = options["argnums"]
     argnames = options["argnames"]
     several = isinstance(argnums, (tuple, list)) or argnames is not None
@@ -138,9 +138,9 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
             "func.elementwise_grad: of Dask arrays it takes one position in argnums and positional arguments; call it "
             "once for each argument"
         )
-    label = f"func.elementwise_grad({name_of(made.__wrapped__)})-{os.urandom(8).hex()}"
+    label = f"func.elementwise_grad({name_of(transformed.__wrapped__)})-{os.urandom(8).hex()}"
     dtype = args[operator.index(cast(Any, argnums))].dtype
-    return da.map_blocks(made, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
+    return da.map_blocks(transformed, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
 
 
 _BY_BLOCKS = {
@@ -156,6 +156,6 @@ _BY_BLOCKS = {
 def transform_by_blocks(
     transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Callable[..., Any] | None:
-    """How a transform works on arrays of Dask; None if it takes whole arrays, or if none are among the arguments."""
+    """The block-wise form of a transform on arrays of Dask; None if it takes whole arrays, or no Dask arrays."""
     has_blocks = any([is_dask_array(leaf) for leaf in tree.leaves((args, kwargs))])
     return _BY_BLOCKS.get(transform.__name__) if has_blocks else None

@@ -1,9 +1,8 @@
 """Gradients with respect to whole Dask arrays, of losses that are functions of sums over blocks.
 
-The function gets a `BlockwiseArray` in the place of each Dask array. What it computes from it is a function of one
-block, until it is summed: the sum is a pass over the blocks, where these are, and a number that transforms know. The
-slope of the loss by each sum, times the gradient of the function of a block, is then a block of the result, which Dask
-computes when it is asked for.
+The function gets a `BlockwiseArray` in the place of each Dask array. Its results are functions of one block up to a
+sum: a pass over the blocks in their places, and a number for transforms. The slope of the loss by each sum, times the
+gradient of the function of a block, is a lazy block of the result.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from func.workers.running import ChunkRunner
 from func.workers.sources import DaskBlocks
 
 MOST_SUMS = 64
-"""How many sums a loss may have."""
+"""The most sums of a loss."""
 _ELEMENTWISE = frozenset([np.where, np.clip, np.real, np.imag, np.nan_to_num])
-_KEPT = frozenset(["shape", "dtype", "ndim", "size", "chunks", "numblocks"])
+_ARRAY_FACTS = frozenset(["shape", "dtype", "ndim", "size", "chunks", "numblocks"])
 
 
 class BlockSum(CalledChunk):
@@ -63,27 +62,27 @@ class BlockSum(CalledChunk):
 
 
 class BlockwiseArray(NDArrayOperatorsMixin):
-    """What a function of Dask arrays gets in their place: it maps blocks, and sums."""
+    """The substitute for a Dask array in the function: it maps blocks, and sums."""
 
     def __init__(self, sums: BlockSums, function: Callable[..., Any], like: Any = None, chunks: Any = None) -> None:
         self._sums = sums
         self._function = function
-        """Of one block of each Dask array."""
+        """The function of one block of each Dask array."""
         self._like = like
-        """The Dask array whose shape and chunks it has; None where they are not known."""
+        """The Dask array with its shape and chunks; None if these are unknown."""
         self._cut = _cut(like) if chunks is None else chunks
 
     def map_blocks(
         self, function: Callable[..., Any], *others: Any, dtype: Any = None, meta: Any = None
     ) -> BlockwiseArray:
-        """A function of each block, and of the same block of others; what is no such array goes whole to every block.
+        """A function of each block, and of the same block of others; other arguments go whole to every block.
 
-        `dtype` and `meta` are there for Dask's own method alone.
+        `dtype` and `meta` exist for Dask's own method alone.
         """
         operands = [self, *others]
         for other in operands:
             if is_dask_array(other):
-                raise self._sums.refused("Dask arrays that are no arguments", "Pass them as arguments.")
+                raise self._sums.error("Dask arrays that are no arguments", "Pass them as arguments.")
             if isinstance(other, BlockwiseArray) and other._cut != self._cut:
                 raise RaggedChunksError(
                     f"func.{self._sums.transform}: map_blocks of arrays with the chunks {self._cut} and {other._cut}"
@@ -98,21 +97,21 @@ class BlockwiseArray(NDArrayOperatorsMixin):
     def mean(self) -> Any:
         """The mean of all elements."""
         if self._like is None:
-            raise self._sums.refused("means of what map_blocks returns", "Divide its sum by the number of elements.")
+            raise self._sums.error("means of what map_blocks returns", "Divide its sum by the number of elements.")
         return self.sum() / self._like.size
 
     def __getattr__(self, name: str) -> Any:
-        if name in _KEPT and self._like is not None:
+        if name in _ARRAY_FACTS and self._like is not None:
             return getattr(self._like, name)
         if name.startswith("__"):
             raise AttributeError(name)
-        raise self._sums.refused(f"an attribute {name}")
+        raise self._sums.error(f"an attribute {name}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not kwargs:
             return self._times(*inputs)
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs.get("out") is not None:
-            raise self._sums.refused(f"numpy.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}")
+            raise self._sums.error(f"numpy.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}")
         return self._elementwise(ufunc, inputs, kwargs)
 
     def _elementwise(self, function: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> BlockwiseArray:
@@ -121,23 +120,23 @@ class BlockwiseArray(NDArrayOperatorsMixin):
         blockwise = [x for x in inputs if isinstance(x, BlockwiseArray)]
         for x in inputs:
             if not isinstance(x, BlockwiseArray) and np.ndim(x):
-                raise self._sums.refused(f"{name} of it and an array of shape {np.shape(x)}")
+                raise self._sums.error(f"{name} of it and an array of shape {np.shape(x)}")
         likes = {(x._like.chunks if x._like is not None else None) for x in blockwise}
         if len(blockwise) > 1 and (len(likes) > 1 or None in likes):
-            raise self._sums.refused(f"{name} of arrays with other chunks", "Rechunk them alike, or use map_blocks.")
-        made = blockwise[0].map_blocks(_composed(function, _places(inputs), kwargs), *blockwise[1:])
-        return BlockwiseArray(self._sums, made._function, blockwise[0]._like, self._cut)
+            raise self._sums.error(f"{name} of arrays with other chunks", "Rechunk them alike, or use map_blocks.")
+        mapped = blockwise[0].map_blocks(_composed(function, _places(inputs), kwargs), *blockwise[1:])
+        return BlockwiseArray(self._sums, mapped._function, blockwise[0]._like, self._cut)
 
     def _times(self, left: Any, right: Any) -> BlockwiseArray:
         """Blocks of rows times a whole matrix or vector."""
         is_rows = isinstance(left, BlockwiseArray) and not isinstance(right, BlockwiseArray) and left._like is not None
         if not is_rows or left.ndim != 2 or left.numblocks[1] != 1 or np.ndim(right) not in (1, 2):
-            raise self._sums.refused("products but those of blocks of whole rows with a matrix or vector")
-        made = left.map_blocks(np.matmul, right)
+            raise self._sums.error("products but those of blocks of whole rows with a matrix or vector")
+        mapped = left.map_blocks(np.matmul, right)
         rows = left.chunks[0]
         shape = (left.shape[0], *np.shape(right)[1:])
         like = importlib.import_module("dask.array").empty(shape, chunks=(rows, *shape[1:]), dtype=left.dtype)
-        return BlockwiseArray(self._sums, made._function, like)
+        return BlockwiseArray(self._sums, mapped._function, like)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in (np.sum, np.mean) and len(args) == 1 and args[0] is self and not kwargs:
@@ -145,32 +144,32 @@ class BlockwiseArray(NDArrayOperatorsMixin):
         if function in _ELEMENTWISE and not kwargs:
             return self._elementwise(function, args, {})
         more = " with other arguments" if function in (np.sum, np.mean) else ""
-        raise self._sums.refused(f"numpy.{function.__name__}{more}")
+        raise self._sums.error(f"numpy.{function.__name__}{more}")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._sums.refused("conversion to an array")
+        raise self._sums.error("conversion to an array")
 
     def __getitem__(self, index: Any) -> Any:
-        raise self._sums.refused("indexing")
+        raise self._sums.error("indexing")
 
     def __bool__(self) -> bool:
-        raise self._sums.refused("decisions by its values")
+        raise self._sums.error("decisions by its values")
 
     def __iter__(self) -> Any:
-        raise self._sums.refused("iteration")
+        raise self._sums.error("iteration")
 
     def __len__(self) -> int:
         return int(self.shape[0])
 
 
 def _cut(array: Any) -> tuple[tuple[int, ...], ...]:
-    """The chunks along the axes up to the last one that is cut: those of arrays whose blocks belong together agree."""
+    """The chunks along the axes up to the last one that is cut; those of associated arrays agree."""
     axes = [axis for axis, count in enumerate(array.numblocks) if count > 1]
     return tuple(array.chunks[: max(axes, default=-1) + 1])
 
 
 class _BlockNumber:
-    """Stands for an operand by its position."""
+    """The position of an operand, in its place."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -185,7 +184,7 @@ def _places(inputs: Sequence[Any]) -> list[Any]:
 def _composed(
     function: Callable[..., Any], operands: Sequence[Any], kwargs: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """A function of blocks, or of positions, that calls another one; traced values among the operands are captured."""
+    """A function of blocks, or of positions, that calls another one; it captures traced values among the operands."""
     options = kwargs or {}
     parts = [x._function if isinstance(x, BlockwiseArray) else None for x in operands]
     numbers = [x.number if isinstance(x, _BlockNumber) else None for x in operands]
@@ -209,7 +208,7 @@ def _block_at(number: int) -> Callable[..., Any]:
 
 
 class BlockSums:
-    """The sums of one run of the function: computed by a pass over the blocks each, or known from an earlier run."""
+    """The sums of one run of the function: each by a pass over the blocks, or known from an earlier run."""
 
     def __init__(self, transform: str, name: str, arrays: Sequence[Any], known: Sequence[Any] | None = None) -> None:
         self.transform = transform
@@ -222,7 +221,7 @@ class BlockSums:
         """Zeros that are added to the sums; derivatives by them are those by the sums."""
 
     def array(self, number: int) -> BlockwiseArray:
-        """What the function gets for one of the Dask arrays."""
+        """The substitute for one of the Dask arrays in the function."""
         return BlockwiseArray(self, _block_at(number), self.arrays[number])
 
     def total(self, function: Callable[..., Any]) -> Any:
@@ -231,7 +230,7 @@ class BlockSums:
         if number == MOST_SUMS:
             raise ArgumentError(
                 f"func.{self.transform}: {self.name} takes more than {MOST_SUMS} sums over Dask arrays\n"
-                "Stack what is summed in one function of map_blocks, or compute the sums in a loop outside."
+                "Stack the summands in one function of map_blocks, or compute the sums in a loop outside."
             )
         self.functions.append(function)
         if self.known is not None:
@@ -242,10 +241,10 @@ class BlockSums:
         self.totals.append(value)
         return value + self.slopes[number].astype(dtype_of(value))
 
-    def refused(self, what: str, advice: str = "") -> UnsupportedFunctionError:
-        """The error for what is not done block by block."""
+    def error(self, what: str, advice: str = "") -> UnsupportedFunctionError:
+        """The error for an operation that does not work block by block."""
         return UnsupportedFunctionError(
-            f"func.{self.transform}: a Dask array whose gradient is asked for is computed block by block, without "
+            f"func.{self.transform}: a Dask array with a gradient is computed block by block, without "
             f"{what}{at_line()}\n"
             + (
                 advice
@@ -267,7 +266,7 @@ def _engine() -> Any:
 
 
 def _source(arrays: Sequence[Any]) -> DaskBlocks:
-    """The blocks of some arrays, beside each other."""
+    """The corresponding blocks of some arrays."""
     columns = [x.to_delayed().ravel() for x in arrays]
     rows = [list(row) for row in zip(*columns, strict=True)]
     example = [np.broadcast_to(np.zeros((), x.dtype), tuple([sizes[0] for sizes in x.chunks])) for x in arrays]
@@ -275,7 +274,7 @@ def _source(arrays: Sequence[Any]) -> DaskBlocks:
 
 
 class _GradientOfBlock:
-    """Of one block of each array: the gradients of the loss."""
+    """The gradients of the loss by one block of each array."""
 
     def __init__(self, functions: Sequence[Any], slopes: Sequence[Any], active: Sequence[int]) -> None:
         self.functions = functions
@@ -294,9 +293,9 @@ class _GradientOfBlock:
         return [np.asarray(x) for x in grad(weighted, self.active)(*blocks)]
 
 
-def gradient_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def gradient_by_blocks(transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`grad(f)(*args)`, or `value_and_grad`, with respect to Dask arrays: gradients with their chunks."""
-    transform, options, function = made._transform.__name__, made._options, made.__wrapped__
+    transform, options, function = transformed._transform.__name__, transformed._options, transformed.__wrapped__
     if kwargs or options.get("argnames") is not None or options.get("has_aux") or options.get("holomorphic"):
         raise ArgumentError(
             f"func.{transform}: of Dask arrays it takes positional arguments and argnums, and none of argnames, "
@@ -310,14 +309,14 @@ def gradient_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     owners = [number for number, arg in enumerate(args) for _ in tree.leaves(arg)]
     active = [k for k, i in enumerate(places) if owners[i] in chosen]
     _check(transform, [arrays[k] for k in active], arrays)
-    plain = [i for i, leaf in enumerate(leaves) if owners[i] in chosen and not is_dask_array(leaf)]
+    plain_places = [i for i, leaf in enumerate(leaves) if owners[i] in chosen and not is_dask_array(leaf)]
     name = name_of(function)
 
     def run(sums: BlockSums, values: Sequence[Any]) -> Any:
         full = list(leaves)
         for k, i in enumerate(places):
             full[i] = sums.array(k)
-        for i, value in zip(plain, values, strict=True):
+        for i, value in zip(plain_places, values, strict=True):
             full[i] = value
         return function(*tree.unflatten(spec, full))
 
@@ -333,22 +332,26 @@ def gradient_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return out, sums.totals
 
     loss.__name__ = name
-    given = [leaves[i] for i in plain]
-    (value, totals), (gradients, slopes) = value_and_grad(loss, (0, 1), has_aux=True)(given, np.zeros(MOST_SUMS))
+    plain_leaves = [leaves[i] for i in plain_places]
+    (value, totals), (gradients, slopes) = value_and_grad(loss, (0, 1), has_aux=True)(plain_leaves, np.zeros(MOST_SUMS))
     again = BlockSums(transform, name, arrays, known=[np.asarray(total)[()] for total in totals])
-    run(again, given)
+    run(again, plain_leaves)
     traced = [type(x) is Tracer for x in (slopes, *totals)]
     if any(traced) or any([Closure(block_function).values for block_function in again.functions]):
         raise UnsupportedFunctionError(
             f"func.{transform}: gradients with respect to Dask arrays are not differentiated or batched again by a "
-            f"transform around them{at_line()}\nPass x.compute(), or differentiate by what is no Dask array."
+            f"transform around them{at_line()}\nPass x.compute(), or differentiate by another kind of array."
         )
     task = _GradientOfBlock(again.functions, [x.item() for x in slopes[: len(totals)]], active)
     of_arrays = dict(zip([places[k] for k in active], _blocks_of(task, arrays, active, transform, name), strict=True))
-    of_arrays |= dict(zip(plain, gradients, strict=True))
+    of_arrays |= dict(zip(plain_places, gradients, strict=True))
     results = [tree.unflatten(tree.structure(args[n]), [of_arrays[i] for i in _owned(owners, n)]) for n in chosen]
-    found = tuple(results) if isinstance(argnums, (tuple, list)) else results[0]
-    return {"grad": found, "value_and_grad": (value, found), "grad_and_value": (found, value)}[transform]
+    shaped = tuple(results) if isinstance(argnums, (tuple, list)) else results[0]
+    return {
+        "grad": shaped,
+        "value_and_grad": (value, shaped),
+        "grad_and_value": (shaped, value),
+    }[transform]
 
 
 def _owned(owners: Sequence[int], number: int) -> list[int]:
@@ -380,7 +383,7 @@ def _blocks_of(task: Any, arrays: Sequence[Any], active: Sequence[int], transfor
     da: Any = importlib.import_module("dask.array")
     label = f"func.{transform}({name})-{os.urandom(8).hex()}"
     columns = [x.to_delayed().ravel() for x in arrays]
-    made = [
+    blocks = [
         dask.delayed(task, pure=False)(*row, dask_key_name=f"{label}-{i}")
         for i, row in enumerate(zip(*columns, strict=True))
     ]
@@ -390,6 +393,6 @@ def _blocks_of(task: Any, arrays: Sequence[Any], active: Sequence[int], transfor
         grid = np.empty(array.numblocks, object)
         for i, index in enumerate(np.ndindex(*array.numblocks)):
             shape = tuple([sizes[j] for sizes, j in zip(array.chunks, index, strict=True)])
-            grid[index] = da.from_delayed(made[i][place], shape, array.dtype)
+            grid[index] = da.from_delayed(blocks[i][place], shape, array.dtype)
         results.append(da.block(grid.tolist()))
     return results

@@ -1,4 +1,4 @@
-"""`sum_over`: a loss summed over data that lies elsewhere, as a function of the parameters."""
+"""`sum_over`: a loss summed over remote data, as a function of the parameters."""
 
 from __future__ import annotations
 
@@ -35,23 +35,22 @@ def sum_over(
     batched: bool = False,
     progress: bool = False,
 ) -> Any:
-    """A loss summed or averaged over data that lies elsewhere, as a function of the parameters.
+    """A loss summed or averaged over remote data, as a function of the parameters.
 
-    The loss is that of ONE sample, loss(params, *sample). The result is called with the parameters alone, and can be
-    transformed as any function: by `grad`, `value_and_grad`, `hvp`, `hessian`, `jvp`, `vmap` over parameters, `jit`.
-    Each evaluation passes over the data once, where that is: parameters go out, and values and gradients come back.
-    They are added in an order that depends on the data alone, so that results are the same for any number of workers,
-    bit by bit.
+    The loss is that of ONE sample, loss(params, *sample). Call the result with the parameters alone, and transform it
+    like any function: by `grad`, `value_and_grad`, `hvp`, `hessian`, `jvp`, `vmap` over parameters, `jit`. Each
+    evaluation passes over the data once, in its place: parameters go out, values and gradients come back. The order of
+    the sum depends on the data alone, so results are the same to the bit for any number of workers.
 
     Args:
         loss: Returns a real number for the parameters, a tree of arrays, and one sample.
         data: The samples along the first axis of a tree of arrays, of which a tuple gives the loss several arguments:
             NumPy arrays; memory-mapped ones, or paths of .npy files, which workers open; Zarr arrays; `dask.array`,
             `dask.dataframe` (a sample is a dict of columns); a list of Dask futures of batches. Or a function that
-            makes an iterator of batches, for what does not fit into memory.
-        executor: Where the chunks are computed, as in `vmap`; None for the calling thread, one after the other.
+            makes an iterator of batches, for data larger than the memory.
+        executor: Computes the chunks, as in `vmap`; None for the calling thread, one after the other.
         reduce: "mean" or "sum".
-        chunk_size: How many samples a chunk has; by default as many as take 16 MiB or 50 ms. Dask's blocks, and
+        chunk_size: The number of samples of a chunk; by default as many as take 16 MiB or 50 ms. Dask's blocks, and
             batches, are chunks.
         batched: The loss takes a whole batch at once, loss(params, *batch), and returns the losses of its samples, an
             array (samples,).
@@ -78,7 +77,7 @@ def sum_over(
 
 
 class SumOver:
-    """What `func.sum_over` returns: a function of the parameters, with the statistics of its samples' gradients."""
+    """The result of `func.sum_over`: a function of the parameters, with the statistics of its samples' gradients."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class SumOver:
         progress: bool,
     ) -> None:
         self._loss = loss
-        self._given = data, executor, reduce, chunk_size, batched, progress
+        self._options = data, executor, reduce, chunk_size, batched, progress
         self._source = source_of(data)
         self._spec = self._source.spec
         self._total = reduce == "mean"
@@ -107,13 +106,13 @@ class SumOver:
         self.__doc__ = f"The {reduce} of {name_of(loss)} over the data."
 
     def __repr__(self) -> str:
-        data, _, reduce, _, batched, _ = self._given
+        data, _, reduce, _, batched, _ = self._options
         shown = ", ".join([f"{type(leaf).__name__}{getattr(leaf, 'shape', '')}" for leaf in tree.leaves(data)][:4])
         option = ", batched=True" if batched else ""
         return f"func.sum_over({written_name(self._loss)}, {shown}, reduce={reduce!r}{option})"
 
     def __reduce__(self) -> Any:
-        return SumOver, (self._loss, *self._given)
+        return SumOver, (self._loss, *self._options)
 
     @without_engine_frames
     def __call__(self, params: Any) -> Any:
@@ -207,8 +206,8 @@ class SampleSum(CalledChunk):
 
     is_objective = True
 
-    def __init__(self, loss: Callable[..., Any], given: Any, data_spec: Any, batched: bool) -> None:
-        super().__init__(loss, given)
+    def __init__(self, loss: Callable[..., Any], operands: Any, data_spec: Any, batched: bool) -> None:
+        super().__init__(loss, operands)
         self.data_spec = data_spec
         self.batched = batched
         self.split = tuple([False] * len(self.operands))
@@ -225,21 +224,21 @@ class SampleSum(CalledChunk):
         count = shape_of(data[0])[0]
         leaves, _ = output_leaves(losses, "sum_over")
         if len(leaves) != 1 or shape_of(leaves[0]) != (count,) or dtype_of(leaves[0]).kind != "f":
-            found = ", ".join([f"{dtype_of(x)}{list(shape_of(x))}" for x in leaves])
-            wanted = f"an array of {count} real numbers for a batch of {count}" if self.batched else "one real number"
-            got = found if self.batched else f"{found} for the {count} samples of a chunk"
-            raise ScalarOutputError(f"func.sum_over: {name_of(loss)} must return {wanted}, but returned {got}")
+            shown_leaves = ", ".join([f"{dtype_of(x)}{list(shape_of(x))}" for x in leaves])
+            expected = f"an array of {count} real numbers for a batch of {count}" if self.batched else "one real number"
+            got = shown_leaves if self.batched else f"{shown_leaves} for the {count} samples of a chunk"
+            raise ScalarOutputError(f"func.sum_over: {name_of(loss)} must return {expected}, but returned {got}")
         return [np.sum(leaves[0])]
 
     def parts(self, operands: Sequence[Array], data: Sequence[Any]) -> tuple[Any, Any, Any, tuple[Any, ...]]:
-        """The loss, the parameters, what else there is, and the batch."""
+        """The loss, the parameters, the other values, and the batch."""
         loss, (params, extra) = self.call_at(operands)
         batch = tree.unflatten(self.data_spec, data)
         return loss, params, extra, batch if type(batch) is tuple else (batch,)
 
 
 def read_only(x: Any) -> Any:
-    """A view that nobody writes to, of which graphs need no copy."""
+    """A read-only view, which graphs need not copy."""
     view = x.view() if isinstance(x, np.ndarray) else x
     if view is not x:
         view.flags.writeable = False

@@ -1,4 +1,4 @@
-"""What executors have in common, and what is special about those of the standard library, joblib and Dask."""
+"""The common interface of executors, and the peculiarities of the standard library's, joblib's and Dask's."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any
 
 from func.errors import ArgumentError, ExecutorError, WorkerLostError
 from func.workers.shipping import SMALL, Parcel, Sent
-from func.workers.tasks import ChunkTask, answer_of, compute, compute_here, pull_kept
+from func.workers.tasks import ChunkTask, answer_of, compute, compute_here, resident_cotangents
 
 _BUSY = threading.local()
-"""Of a thread: the executors for which it computes a chunk."""
+"""The executors for which a thread computes a chunk."""
 
 
 class ChunkEngine:
-    """An executor: how chunks get there, and what happens when a worker is lost.
+    """An executor: the way of chunks to workers, and the loss of workers.
 
-    Any object with `submit(function, *args)` that returns futures with `add_done_callback` and `result` will do.
+    Works with any object whose `submit(function, *args)` returns futures with `add_done_callback` and `result`.
     """
 
     keeps = False
-    """Whether a result can stay where it was computed and be an argument of a later task."""
+    """Whether a result can stay on its worker and be an argument of a later task."""
 
     name: str = ""
     """What messages call it."""
@@ -38,7 +38,7 @@ class ChunkEngine:
         self._sent: dict[str, int] = {}
 
     def workers(self) -> int:
-        """How many chunks are computed at once, as far as that is known."""
+        """The number of chunks computed at once, as far as known."""
         count = getattr(self.executor, "_max_workers", None)
         return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1
 
@@ -67,41 +67,41 @@ class ChunkEngine:
             raise
 
     def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
-        """A future of the answer of a forward run whose pullback is kept, if `keeps`."""
+        """A future of the answer of a forward run that stores its pullback, if `keeps`."""
         raise NotImplementedError
 
-    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
-        """A future of the cotangents of a chunk whose forward run was kept, if `keeps`."""
+    def pull_back(self, resident: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk with a stored pullback, if `keeps`."""
         raise NotImplementedError
 
     def is_shut(self) -> bool:
-        """Whether the executor has been shut down by someone; one that broke is not."""
+        """Whether someone has shut down the executor; a broken one is not shut down."""
         flags = [getattr(self.executor, name, False) is True for name in ("_shutdown", "_shutdown_thread")]
         return any(flags) and not getattr(self.executor, "_broken", False)
 
     def is_own(self, error: BaseException) -> bool:
-        """Whether the executor itself raised the error of a future, and not a task that it ran."""
+        """Whether the executor itself raised the error of a future, rather than its task."""
         return False
 
     def cancel(self, futures: Sequence[Any]) -> None:
-        """Let none of the tasks begin that have not; nobody waits for their results."""
+        """Cancel the tasks that have not begun."""
         for future in futures:
-            with contextlib.suppress(Exception):  # of an executor that is there no more; each has its own kind
+            with contextlib.suppress(Exception):  # of an executor that is gone; each has its own kind
                 future.cancel()
 
     def replacement(self) -> ChunkEngine | None:
-        """An engine like this one with fresh workers, after some have died; None where none can be made."""
+        """An engine like this one with fresh workers, after some have died; None if that is impossible."""
         return None
 
     def check(self) -> None:
-        """Called while nothing arrives: raises WorkerLostError where nothing can arrive any more."""
+        """Check a silent engine: raises WorkerLostError if nothing can arrive any more."""
 
     def close(self) -> None:
         """Called at the end of the call for which `replacement` made it."""
 
 
 class HereEngine(ChunkEngine):
-    """No executor: chunks are computed one after the other by the caller."""
+    """No executor: the caller computes chunks one after the other."""
 
     keeps = True
     name = "the calling thread"
@@ -113,12 +113,12 @@ class HereEngine(ChunkEngine):
         return self._done(compute_here, call.value, constants.value, active, task)
 
     def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
-        """A future of a chunk's KeptAnswer."""
+        """A future of a chunk's ResidentAnswer."""
         return self.submit(call, constants, active, task, False)
 
-    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
-        """A future of the cotangents of a chunk whose forward run was kept."""
-        return self._done(pull_kept, kept, positions, task)
+    def pull_back(self, resident: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk with a stored pullback."""
+        return self._done(resident_cotangents, resident, positions, task)
 
     def _done(self, function: Callable[..., Any], *args: Any) -> cf.Future[Any]:
         future: cf.Future[Any] = cf.Future()
@@ -130,7 +130,7 @@ class HereEngine(ChunkEngine):
 
 
 class ThreadEngine(HereEngine):
-    """Threads of this process: nothing is pickled. Inside one of its tasks a chunk is computed at once."""
+    """Threads of this process, without pickling. Inside one of its tasks a chunk runs at once."""
 
     name = "ThreadPoolExecutor"
 
@@ -154,7 +154,7 @@ def _busy_with(executor: Any, function: Callable[..., Any], *args: Any) -> Any:
 
 
 class ProcessEngine(ChunkEngine):
-    """A pool of processes, which is of no use after one of them has died."""
+    """A pool of processes, which is useless after one of them has died."""
 
     def replacement(self) -> ChunkEngine | None:
         pool = self.executor
@@ -203,28 +203,28 @@ class DaskEngine(ChunkEngine):
         try:
             counts = self.client.nthreads().values()
         except Exception:
-            raise closed(self.name) from None  # it is being closed
+            raise closed(self.name) from None  # it is closing
         return max(1, sum([int(count) for count in counts]))
 
     def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:
         futures = task.data.futures(self.client) if hasattr(task.data, "futures") else None
-        plain = task if futures is None else task._replace(data=task.data.without_futures())
+        without_futures = task if futures is None else task._replace(data=task.data.without_futures())
         parcels = (*self._parcel(call), *self._parcel(constants))
-        return self._task(task, on_dask, *parcels, active, plain, *(futures or ()))
+        return self._task(task, on_dask, *parcels, active, without_futures, *(futures or ()))
 
     def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
-        """A future of the answer; its attribute `kept` is that of the KeptAnswer, which stays on the worker."""
-        kept = self.submit(call, constants, active, task, False)
-        answer = self._task(task, answer_of, kept)
-        answer.kept = kept
+        """A future of the answer; its attribute `resident` is that of the ResidentAnswer, which stays on the worker."""
+        resident = self.submit(call, constants, active, task, False)
+        answer = self._task(task, answer_of, resident)
+        answer.resident = resident
         return answer
 
-    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
-        """A future of the cotangents of a chunk whose forward run was kept."""
-        return self._task(task, pull_kept, kept, positions, task)
+    def pull_back(self, resident: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk with a stored pullback."""
+        return self._task(task, resident_cotangents, resident, positions, task)
 
     def _parcel(self, parcel: Parcel) -> tuple[str, Any]:
-        """Name and content; the content is data of the cluster where it is not small."""
+        """Name and content; large content becomes data of the cluster."""
         content, token = parcel.bytes(), parcel.token()
         if len(content) <= SMALL:
             return token, content
@@ -246,11 +246,11 @@ class DaskEngine(ChunkEngine):
         )
 
     def is_own(self, error: BaseException) -> bool:
-        """Whether the client raised the error, as one that is being closed does, and not a task."""
+        """Whether the client raised the error, as during its close, rather than a task."""
         return type(error).__module__.partition(".")[0] == "distributed"
 
     def cancel(self, futures: Sequence[Any]) -> None:
-        """A client that is being closed may never answer; the scheduler forgets its tasks in any case."""
+        """A closing client may never answer; the scheduler forgets its tasks in any case."""
         if futures and not self.is_shut():
             cancelled = functools.partial(self.client.cancel, list(futures), asynchronous=True)
             with contextlib.suppress(Exception):
@@ -283,7 +283,7 @@ class DaskEngine(ChunkEngine):
 def on_dask(
     call_token: str, call: Any, constants_token: str, constants: Any, active: Any, task: ChunkTask, *blocks: Any
 ) -> Any:
-    """`compute` on a worker of Dask, with the blocks of data that it has."""
+    """`compute` on a worker of Dask, with the blocks of data there."""
     if blocks:
         task = task._replace(data=task.data.with_blocks(blocks))
     return compute(Sent(call_token, call), Sent(constants_token, constants), active, task)
@@ -295,10 +295,10 @@ def closed(name: str) -> ExecutorError:
 
 
 def engine_of(executor: Any, transform: str) -> ChunkEngine:
-    """The engine of what was given as an executor.
+    """The engine of an executor.
 
     Raises:
-        ArgumentError: It is none.
+        ArgumentError: It is not an executor.
     """
     if executor is None:
         return HereEngine(None)

@@ -1,4 +1,4 @@
-"""vmap, map and Jacobians on executors: which chunks there are, and the function of a chunk."""
+"""vmap, map and Jacobians on executors: the chunks, and the function of a chunk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from func.workers.engines import engine_of
 from func.workers.running import ChunkRunner
 
 SECONDS = 0.05
-"""How long a chunk shall take."""
+"""The target time of a chunk."""
 SECONDS_OF_EQUATION = 3e-6
 SECONDS_OF_OPERATION = 1e-9
 SHORTEST = 0.01
@@ -43,7 +43,7 @@ MOST_EQUATIONS = 5000
 
 
 class Placeholder(ValueRecord):
-    """Stands for a traced value that a function captures, while the function is on its way."""
+    """A captured traced value of a function, in its place during transport."""
 
     number: int
 
@@ -55,18 +55,18 @@ class Note(NamedTuple):
 
 
 class CalledChunk:
-    """A user's function of flat operands: traced values that it captures, then the arrays among its arguments.
+    """A user's function of flat operands: its captured traced values, then the arrays among its arguments.
 
-    It is equal to itself alone. `note` is known once it has been called, here or by a worker.
+    It is equal to itself alone. Its first call, here or by a worker, sets `note`.
     """
 
     note: Any = None
 
-    def __init__(self, function: Callable[..., Any], given: Any) -> None:
+    def __init__(self, function: Callable[..., Any], values: Any) -> None:
         closure = Closure(function)
         self.captured = len(closure.values)
         self.function = closure.rebuilt([Placeholder(i) for i in range(self.captured)])
-        leaves, self.spec = tree.flatten(given)
+        leaves, self.spec = tree.flatten(values)
         leaves = [unbox(leaf) for leaf in leaves]
         self.places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
         """The leaves that are operands; others are sent with the function."""
@@ -91,8 +91,8 @@ class CalledChunk:
 class MappedChunk(CalledChunk):
     """The function for the rows of a chunk, by `vmap`."""
 
-    def __init__(self, function: Callable[..., Any], given: Any, dims: Sequence[Any], options: dict[str, Any]) -> None:
-        super().__init__(function, given)
+    def __init__(self, function: Callable[..., Any], values: Any, dims: Sequence[Any], options: dict[str, Any]) -> None:
+        super().__init__(function, values)
         self.dims = [None if dim is None else 0 for dim in dims]
         self.options = options
         self.split = (*[False] * self.captured, *[self.dims[i] is not None for i in self.places])
@@ -144,10 +144,10 @@ def map_by_executor(
     leaves = call.arguments.leaves
     dims = [0 if is_mapped else None for is_mapped in call.is_mapped]
     options = {"out_dims": _leading(out_dims)}
-    given = tree.unflatten(call.in_spec, leaves)
+    arguments = tree.unflatten(call.in_spec, leaves)
     if not call.size or not any(call.is_mapped):
         return vmap(function, in_dims, out_dims, axis_size=axis_size)(*args, **kwargs)
-    chunk = MappedChunk(function, given, dims, options)
+    chunk = MappedChunk(function, arguments, dims, options)
     rows = chunk_size or rows_of_chunk(traced(chunk, chunk.operands, chunk.split), call.size, False)
     runner = ChunkRunner(engine_of(executor, "vmap"), f"func.vmap({name_of(function)})", rows, progress=progress)
     outs = remote_map(*chunk.operands, fun=chunk, split=chunk.split, joined=True, runner=runner)
@@ -179,7 +179,7 @@ def map_rows_by_executor(
     chunk = RowsChunk(function, xs, None)
     lengths = {shape_of(x)[0] for x in chunk.operands[chunk.captured :] if shape_of(x)}
     if len(lengths) != 1 or not all([shape_of(x) for x in chunk.operands[chunk.captured :]]) or 0 in lengths:
-        return map_rows(function, xs)  # which says what is wrong, and maps nothing
+        return map_rows(function, xs)  # it reports the error, and maps nothing
     (length,) = lengths
     rows = chunk_size or rows_of_chunk(traced(chunk, chunk.operands, chunk.split), length, True)
     runner = ChunkRunner(
@@ -190,11 +190,11 @@ def map_rows_by_executor(
 
 
 class _TooLong(Exception):
-    """A program has more equations than are worth tracing."""
+    """Raised when a program gets too long for a useful trace."""
 
 
 class _CountingStage(Stage):
-    """A stage that gives up where a program gets long."""
+    """A trace that stops when a program gets long."""
 
     def apply(self, primitive: Any, args: Any, params: Any) -> Any:
         self.applied = getattr(self, "applied", 0) + 1
@@ -219,11 +219,11 @@ def traced(fun: Callable[..., Any], operands: Sequence[Array], split: Sequence[b
     return trace
 
 
-def rows_of_chunk(trace: Callable[[], Any], rows: int, one_by_one: bool) -> int:
-    """How many rows a chunk has, from what one of them costs; it depends on the function and the arguments alone.
+def rows_of_chunk(trace: Callable[[], Any], rows: int, is_sequential: bool) -> int:
+    """The number of rows of a chunk, from the cost of one of them; depends on the function and the arguments alone.
 
-    The overhead of the equations is paid once for each chunk, or for each row if they are computed `one_by_one`. Of
-    long computations there are at least 32 chunks, so that the last ones do not keep all workers waiting.
+    Each chunk pays the overhead of the equations once, or once a row if `is_sequential`. Long computations have at
+    least 32 chunks, so that the last ones do not keep all workers waiting.
     """
     fewest, most = -(-rows // MOST_CHUNKS), -(-rows // FEWEST_CHUNKS)
     try:
@@ -232,14 +232,14 @@ def rows_of_chunk(trace: Callable[[], Any], rows: int, one_by_one: bool) -> int:
         work = program.cost().operations * SECONDS_OF_OPERATION
     except _TooLong:
         overhead, work = MOST_EQUATIONS * SECONDS_OF_EQUATION, 0.0
-    except Exception:  # Python that depends on values cannot be traced; whatever else is wrong, the call will say
+    except Exception:  # Python that depends on values cannot be traced; the call will report other errors
         return most
-    if one_by_one:
+    if is_sequential:
         work, overhead = work + overhead, 0.0
-    wanted = max(SECONDS, 10 * overhead) / max(work, 1e-12)
+    target_rows = max(SECONDS, 10 * overhead) / max(work, 1e-12)
     total = work * rows + overhead
     most = -(-rows // min(max(math.ceil(total / SHORTEST), 1), FEWEST_CHUNKS))
-    return int(min(max(wanted, fewest, 1), most))
+    return int(min(max(target_rows, fewest, 1), most))
 
 
 class DerivativeChunk(CalledChunk):
@@ -248,13 +248,13 @@ class DerivativeChunk(CalledChunk):
     def __init__(
         self,
         function: Callable[..., Any],
-        given: Any,
+        values: Any,
         active: Sequence[int],
         mode: str,
         holomorphic: bool,
         has_aux: bool,
     ) -> None:
-        super().__init__(function, given)
+        super().__init__(function, values)
         self.active = [self.captured + self.places.index(i) for i in active]
         """Which operands are differentiated."""
         self.mode = mode
@@ -280,17 +280,17 @@ class DerivativeChunk(CalledChunk):
                 return jvp(flat, tuple(primals), dots)[1]
 
             return list(vmap(push)(*unit_vectors(primals, numbers)))
-        outs, pull = vjp(flat, *primals)
+        outs, pullback = vjp(flat, *primals)
 
         def row(*cts: Array) -> Any:
-            return pull(list(cts))
+            return pullback(list(cts))
 
         rows = vmap(row)(*unit_vectors(outs, numbers))
         return [conjugate(x) if self.holomorphic else x for x in rows]
 
 
 def unit_vectors(like: Sequence[Array], numbers: Array) -> list[Array]:
-    """Those unit vectors of the space of all arrays together, stacked in front."""
+    """These unit vectors of the space of all arrays together, stacked in front."""
     start = 0
     vectors = []
     count = shape_of(numbers)[0]
@@ -304,7 +304,7 @@ def unit_vectors(like: Sequence[Array], numbers: Array) -> list[Array]:
 
 
 def jacobian_by_executor(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: str, executor: Any) -> Any:
-    """The Jacobian by chunks of rows or columns; `blocks` says of what, and gives it its form."""
+    """The Jacobian by chunks of rows or columns; `blocks` has its options, and arranges it."""
     call = blocks.call(args, kwargs)
     leaves = call.arguments.values()
     interpreter = Jvp(blocks.transform)
@@ -313,12 +313,12 @@ def jacobian_by_executor(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, A
     blocks.check_outputs(outs)
     if not blocks.holomorphic and any([dtype_of(out).kind == "c" for out in outs]):
         mode = "fwd"  # a row of a complex output would take two pullbacks
-    given = call.arguments.bound([_Marker(i) for i in range(len(leaves))])
-    flat, _ = tree.flatten((tuple(given[0]), given[1]))
+    bound = call.arguments.bound([_Marker(i) for i in range(len(leaves))])
+    flat, _ = tree.flatten((tuple(bound[0]), bound[1]))
     active = [i for i, leaf in enumerate(flat) if type(leaf) is _Marker]
     order = [flat[i].number for i in active]
-    given = call.arguments.bound([np.asarray(x) if not hasattr(x, "dtype") else x for x in leaves])
-    whole = (tuple(given[0]), given[1])
+    bound = call.arguments.bound([np.asarray(x) if not hasattr(x, "dtype") else x for x in leaves])
+    whole = (tuple(bound[0]), bound[1])
     chunk = DerivativeChunk(blocks.function, whole, active, mode, blocks.holomorphic, blocks.has_aux)
     inputs = [leaves[number] for number in order]
     along, across = (inputs, outs) if mode == "fwd" else (outs, inputs)
@@ -344,7 +344,7 @@ def jacobian_by_executor(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 class _Marker(Record):
-    """The place of a leaf that is differentiated."""
+    """The place of a differentiated leaf."""
 
     number: int
 
@@ -364,7 +364,7 @@ def _block(stack: Array, start: int, size: int, x: Array, y: Array, mode: str) -
 
 
 def check_executor(transform: str, executor: Any, **options: Any) -> None:
-    """Raise where an option does not go with an executor."""
+    """Raise for an option that does not work with an executor."""
     engine_of(executor, transform)
     for name, value in options.items():
         if value:

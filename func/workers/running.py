@@ -1,4 +1,4 @@
-"""Running the chunks of a call: bounded, in order where the order matters, and again where a worker was lost."""
+"""Running the chunks of a call: bounded, in order if necessary, and again after the loss of a worker."""
 
 from __future__ import annotations
 
@@ -21,33 +21,32 @@ from func.interpreters.core import shape_of
 from func.interpreters.host.source import user_line
 from func.workers.engines import ChunkEngine, HereEngine, closed
 from func.workers.shipping import Missing, Parcel
-from func.workers.tasks import ChunkTask, KeptAnswer
+from func.workers.tasks import ChunkTask, ResidentAnswer
 
 ATTEMPTS = 3
 """How many times a chunk may lose its worker."""
 PATIENCE = 5.0
-"""Seconds without an answer after which an engine is asked whether it still lives."""
+"""Seconds without an answer after which an engine must check whether it still lives."""
 MOST_CALLS = 32
-"""How many functions a runner keeps the bytes of."""
+"""The number of functions whose bytes a runner stores."""
 
 
-class KeptChunks(Record):
-    """Pullbacks of the chunks of a call, each where its forward run was."""
+class ChunkPullbacks(Record):
+    """Pullbacks of the chunks of a call, each on the worker of its forward run."""
 
-    kept: Sequence[Any]
+    handles: Sequence[Any]
     chunks: Sequence[Any]
     joined: Joined
     is_split: tuple[bool, ...]
     """Which of the active operands are split."""
 
     def __reduce__(self) -> Any:
-        return type(None), ()  # elsewhere the forward runs are repeated
+        return type(None), ()  # elsewhere the forward runs repeat
 
 
 class ChunkRunner:
     """Computes the chunks of `remote_map` calls on an engine. The chunks do not depend on the number of workers.
-
-    Runners are equal where they compute the same chunks of the same data on the same executor.
+    Runners are equal if they compute the same chunks of the same data on the same executor.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class ChunkRunner:
         self.label = label
         self.chunk_rows = chunk_rows
         self.data = data
-        """Where the runner's data is: something with `chunks()`, `example()` and `note_rows`; None for none."""
+        """The runner's data: an object with `chunks()`, `example()` and `note_rows`; None for none."""
         self.progress = progress
         self.unit = unit
         self._parcels: dict[Any, Parcel] = {}
@@ -78,7 +77,7 @@ class ChunkRunner:
         return hash(self._key())
 
     def __reduce__(self) -> Any:
-        here = HereEngine(None)  # an executor stays; what is sent elsewhere computes there
+        here = HereEngine(None)  # an executor stays; anything sent elsewhere computes there
         return ChunkRunner, (here, self.label, self.chunk_rows, self.data, self.progress, self.unit)
 
     def __repr__(self) -> str:
@@ -86,7 +85,7 @@ class ChunkRunner:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the call in messages."""
         return self.label
 
     @property
@@ -95,7 +94,7 @@ class ChunkRunner:
         return self.engine.keeps and self.data is None
 
     def example(self, fun: Any) -> Any:
-        """A function with an example of the runner's data, to be traced."""
+        """A function with an example of the runner's data, for a trace."""
         return fun if self.data is None else bind_data(fun, self.data.example())
 
     def __call__(self, fun: Any, split: tuple[bool, ...], joined: Joined, args: Sequence[Any]) -> list[Any]:
@@ -104,19 +103,21 @@ class ChunkRunner:
     def forward_and_keep(
         self, fun: Any, active: tuple[bool, ...], split: tuple[bool, ...], joined: Joined, args: Sequence[Any]
     ) -> tuple[list[Any], Any]:
-        """The outputs, and what `pull_kept` takes: the pullbacks, each where its forward run was."""
-        outs, kept, chunks = self._run(fun, split, joined, args, active)
-        return outs, KeptChunks(kept, chunks, joined, tuple(select(split, active)))
+        """The outputs, and the argument of `resident_cotangents`: the pullbacks, each where its forward run was."""
+        outs, handles, chunks = self._run(fun, split, joined, args, active)
+        return outs, ChunkPullbacks(handles, chunks, joined, tuple(select(split, active)))
 
-    def pull_kept(self, handle: KeptChunks, ct: dict[int, Any]) -> list[Any]:
+    def resident_cotangents(self, handle: ChunkPullbacks, ct: dict[int, Any]) -> list[Any]:
         """The cotangents of the active operands."""
-        kept, chunks, joined, is_split = handle.kept, handle.chunks, handle.joined, handle.is_split
+        handles, chunks, joined, is_split = handle.handles, handle.chunks, handle.joined, handle.is_split
         positions = tuple(sorted(ct))
 
         def start(engine: ChunkEngine, i: int, again: bool) -> Any:
             begin, stop, _ = chunks[i]
             parts = [ct[place][begin:stop] if is_joined(joined, place) else ct[place] for place in positions]
-            return engine.pull(kept[i], positions, ChunkTask(i, self._chunk_label(i, chunks[i]), tuple(parts), None))
+            return engine.pull_back(
+                handles[i], positions, ChunkTask(i, self._chunk_label(i, chunks[i]), tuple(parts), None)
+            )
 
         results = Results(is_split, chunks, self.label)
         for i, answer in self._answers(len(chunks), start, chunks):
@@ -133,15 +134,15 @@ class ChunkRunner:
         call = self._parcel(fun, split)
         source = self._chunks(rows[0] if rows else None)
         chunks: list[Any] = []
-        kept: list[Any] = []
+        handles: list[Any] = []
         innermost = innermost_function(fun)
 
         def start(engine: ChunkEngine, i: int, again: bool) -> Any:
             while len(chunks) <= i:
-                found = next(source, None)
-                if found is None:
+                chunk = next(source, None)
+                if chunk is None:
                     return None
-                chunks.append(found)
+                chunks.append(chunk)
             begin, stop, data = chunks[i]
             parts = tuple([x[begin:stop] for x in operands])
             task = ChunkTask(i, self._chunk_label(i, chunks[i]), parts, data)
@@ -152,15 +153,15 @@ class ChunkRunner:
         results = Results(joined, chunks, self.label)
         for i, answer in self._answers(None, start, chunks):
             if active is not None:
-                kept.extend([None] * (i + 1 - len(kept)))
-                kept[i] = answer if isinstance(answer, KeptAnswer) else answer[1]
-                answer = answer.answer if isinstance(answer, KeptAnswer) else answer[0]
+                handles.extend([None] * (i + 1 - len(handles)))
+                handles[i] = answer if isinstance(answer, ResidentAnswer) else answer[1]
+                answer = answer.answer if isinstance(answer, ResidentAnswer) else answer[0]
             results.add(i, answer.outs)
             if answer.note is not None:
                 self._take_note(innermost, i, answer.note)
             if self.data is not None and i < len(chunks):
-                chunks[i] = (*chunks[i][:2], None)  # a batch that was sent is not kept
-        return results.finished(), kept, chunks
+                chunks[i] = (*chunks[i][:2], None)  # the runner does not store a sent batch
+        return results.finished(), handles, chunks
 
     def _take_note(self, innermost: Any, i: int, note: Any) -> None:
         before = getattr(innermost, "note", None)
@@ -175,7 +176,7 @@ class ChunkRunner:
         return f"{self.label}: what it maps"
 
     def _parcel(self, fun: Any, split: tuple[bool, ...]) -> Parcel:
-        """The function with the places of its operands; its bytes are made once."""
+        """The function with the places of its operands; pickles it once."""
         key = fun, split
         if key not in self._parcels:
             while len(self._parcels) >= MOST_CALLS:
@@ -200,15 +201,15 @@ class ChunkRunner:
     def _answers(
         self, count: int | None, start: Callable[[ChunkEngine, int, bool], Any], chunks: Sequence[Any]
     ) -> Iterator[tuple[int, Any]]:
-        """(number, answer) of each chunk as they arrive, a bounded number of chunks being under way.
+        """(number, answer) of each chunk in order of arrival, with a bounded number of chunks under way.
 
-        `start` gives None for a chunk behind the last one.
+        `start` returns None for a chunk behind the last one.
         """
         flow = _Flow(self, self.engine, count, start, chunks)
         try:
             yield from flow.answers()
         except RuntimeError:
-            flow.engine.check()  # an error of an engine that is there no more is named
+            flow.engine.check()  # name an error of an engine that is gone
             raise
         except Exception as error:
             if flow.engine.is_own(error) and flow.engine.is_shut():
@@ -225,7 +226,7 @@ _LOST = frozenset([*_OF_DASK, *_OF_RAY])
 
 
 def _of_the_task(error: Exception) -> Exception:
-    """What the task raised; Ray wraps it."""
+    """The task's error; Ray wraps it."""
     cause = getattr(error, "cause", None)
     is_of_ray = type(error).__module__.partition(".")[0] == "ray"
     return cause if is_of_ray and isinstance(cause, Exception) else error
@@ -263,7 +264,7 @@ class _Flow:
         """How often a chunk was under way when a worker died; such chunks run alone."""
         self.bar = None
         if runner.progress:
-            from tqdm.auto import tqdm  # a widget in notebooks; imported here, as only progress bars need it
+            from tqdm.auto import tqdm  # a widget in notebooks; only progress bars need it
 
             total = count if count is not None else runner.data.count() if runner.data is not None else None
             self.bar = tqdm(desc=runner.label, unit="chunk", total=total)
@@ -304,11 +305,11 @@ class _Flow:
                 self.first_open += 1
             if self.bar is not None:
                 self.bar.update()
-            kept = getattr(future, "kept", None)
-            yield i, answer if kept is None else (answer, kept)
+            resident = getattr(future, "resident", None)
+            yield i, answer if resident is None else (answer, resident)
 
     def fill(self) -> None:
-        """Start chunks, as long as there is room: two for each worker, and not too far ahead of the first one."""
+        """Start chunks up to two for each worker, and not too far ahead of the first one."""
         workers = self.engine.workers()
         room = 1 if self.lost else 2 * workers + 1
         while len(self.pending) < room:
@@ -342,7 +343,7 @@ class _Flow:
         return True
 
     def recover(self, i: int, error: BaseException) -> None:
-        """A worker has died: go on with fresh ones, and run the chunks that may have killed it one at a time."""
+        """Replace dead workers, and run the chunks that may have killed them one at a time."""
         suspects = sorted({i, *self.pending.values()})
         self.pending.clear()
         for suspect in suspects:
@@ -373,7 +374,7 @@ class _Flow:
         )
 
     def end(self) -> None:
-        """Nothing of the call goes on after it."""
+        """Cancel everything of the call."""
         if self.bar is not None:
             self.bar.close()
         self.engine.cancel(list(self.pending))
@@ -391,7 +392,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 class Results:
-    """The outputs of the chunks: joined ones are put in their places, sums are added in an order of their own."""
+    """The outputs of the chunks: writes joined ones to their places, and adds sums in a fixed order."""
 
     def __init__(self, joined: Joined, chunks: Sequence[Any], label: str) -> None:
         self._joined = joined
@@ -399,7 +400,7 @@ class Results:
         self._label = label
         self._whole: list[Any] = []
         self._kinds: list[tuple[tuple[int, ...], Any]] = []
-        self._early: dict[int, list[Any]] = {}
+        self._early_sums: dict[int, list[Any]] = {}
         self._next = 0
         self._sums: list[tuple[int, list[Any]]] = []
         """Sums of 2ᵏ chunks by their k, so that the order of additions depends on the number of chunks alone."""
@@ -426,9 +427,9 @@ class Results:
                     raise self._ragged(i, place, shape_of(out), self._kinds[place][0])
                 summed.append(out)
         if summed:
-            self._early[i] = summed
-            while self._next in self._early:
-                self._push(0, self._early.pop(self._next))
+            self._early_sums[i] = summed
+            while self._next in self._early_sums:
+                self._push(0, self._early_sums.pop(self._next))
                 self._next += 1
 
     def _put(self, i: int, place: int, out: Any, start: int, stop: int) -> None:
@@ -447,10 +448,10 @@ class Results:
             whole = self._whole[place] = longer
         whole[start:stop] = out
 
-    def _ragged(self, i: int, place: int, shape: Any, wanted: Any) -> RaggedChunksError:
+    def _ragged(self, i: int, place: int, shape: Any, expected: Any) -> RaggedChunksError:
         return RaggedChunksError(
-            f"{self._label}: output {place} of chunk {i} has shape {shape}, where {wanted} fits the others\n"
-            "Pad to one shape, or return what does not depend on the chunk."
+            f"{self._label}: output {place} of chunk {i} has shape {shape}, where {expected} fits the others\n"
+            "Pad to one shape, or return something independent of the chunk."
         )
 
     def _push(self, level: int, values: list[Any]) -> None:
@@ -478,7 +479,7 @@ class Results:
 
 
 def _added(x: Any, y: Any) -> Any:
-    """x + y, in the memory of x where that is an array of its own."""
+    """x + y, in the memory of x if that is a private array."""
     if isinstance(x, np.ndarray) and x.shape and x.flags.owndata and x.flags.writeable:
         return np.add(x, y, out=x) if x.dtype == np.result_type(x, y) else x + y
     return x + y

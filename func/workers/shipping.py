@@ -1,4 +1,4 @@
-"""What goes to workers: a function and its constants once to each, chunks of arguments with every task."""
+"""Messages to workers: a function and its constants once to each, chunks of arguments with every task."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from func.transforms.boundary import name_of
 SMALL = 1 << 14
 """Parcels of at most this many bytes go with every task: asking for one takes longer."""
 MOST_PARCELS = 16
-"""How many parcels a worker keeps, those that were used last."""
+"""The number of parcels that a worker stores: the most recent ones."""
 
 
 class Sent(NamedTuple):
-    """A parcel as a task has it: its name, and what is in it unless the worker is expected to have it."""
+    """A parcel as a task has it: its name, and its content unless the worker should have it."""
 
     token: str
     content: Any
@@ -36,7 +36,7 @@ class Missing(NamedTuple):
 
 
 class Parcel(Record):
-    """A value that all chunks of a call need; its bytes are made when an engine that pickles asks for them."""
+    """A value that all chunks of a call need; pickled at the first request of an engine."""
 
     value: Any
     what: str
@@ -58,10 +58,10 @@ class Parcel(Record):
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """The bytes of a value, by cloudpickle where it is installed: it takes lambdas, and what notebooks define.
+    """The bytes of a value, by cloudpickle where it is installed: it takes lambdas, and definitions of notebooks.
 
     Raises:
-        TravelError: Something that it holds cannot go to another process.
+        TravelError: A part of it cannot go to another process.
     """
     try:
         cloudpickle: Any = importlib.import_module("cloudpickle")
@@ -78,30 +78,30 @@ def pickled(value: Any, what: str) -> bytes:
 def _not_travelling(value: Any, what: str, error: Exception, cloudpickle: Any) -> TravelError:
     culprit = _culprit(value, cloudpickle or pickle, set(), "")
     if culprit is None:
-        path, held = "", value
+        path, part = "", value
     else:
-        path, held = culprit
-    kind = type(held).__name__
+        path, part = culprit
+    kind = type(part).__name__
     where = f": it holds {path}, a {kind}" if path else f": {kind} cannot be pickled ({error})"
-    if isinstance(held, types.FunctionType) and cloudpickle is None:
+    if isinstance(part, types.FunctionType) and cloudpickle is None:
         advice = "Install cloudpickle, which takes lambdas and local functions, or define the function in a module."
-    elif hasattr(held, "fileno") or hasattr(held, "readline"):
+    elif hasattr(part, "fileno") or hasattr(part, "readline"):
         advice = "Pass the file's name and open it inside the function."
-    elif "lock" in kind.lower() or type(held).__module__ in ("_thread", "threading"):
+    elif "lock" in kind.lower() or type(part).__module__ in ("_thread", "threading"):
         advice = "Make the lock inside the function: a lock of this process locks nothing in another one."
-    elif type(held) is Tracer:
+    elif type(part) is Tracer:
         advice = (
             "It was stored there while a function was traced; return what a function computes instead of storing it."
         )
-    elif hasattr(held, "submit"):
+    elif hasattr(part, "submit"):
         advice = "An executor belongs to the process that made it; map the outer function alone, or make one inside."
     else:
-        advice = "Make it inside the function, or pass the arrays and names from which it can be made."
+        advice = "Make it inside the function, or pass the arrays and names to make it from."
     return TravelError(f"{what} cannot go to another process{where}\n{advice}")
 
 
 def _culprit(value: Any, pickler: Any, seen: set[int], path: str) -> tuple[str, Any] | None:
-    """The innermost part of a value that cannot be pickled, and how a user would write it."""
+    """The innermost unpicklable part of a value, and the user's expression of it."""
     if id(value) in seen or len(seen) > 1000:
         return None
     seen.add(id(value))
@@ -112,13 +112,13 @@ def _culprit(value: Any, pickler: Any, seen: set[int], path: str) -> tuple[str, 
         if hasattr(value, "submit") or (path and hasattr(value, "fileno")):
             return path or "an executor", value
         for name, part in _parts(value):
-            if (found := _culprit(part, pickler, seen, name if name else path)) is not None:
-                return found
+            if (culprit := _culprit(part, pickler, seen, name if name else path)) is not None:
+                return culprit
         return (path, value) if path else None
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """What a value holds, with names; no name where the value has a name of its own."""
+    """The parts of a value, with names; without a name if the value itself has one."""
     if isinstance(value, functools.partial):
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None:
@@ -145,21 +145,21 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     return []
 
 
-_KEPT: OrderedDict[str, Any] = OrderedDict()
+_STORED: OrderedDict[str, Any] = OrderedDict()
 _KEEPING = threading.Lock()
 
 
 def opened(sent: Sent) -> Any:
-    """The content of a parcel, in a worker: a Missing where it was neither sent nor kept."""
+    """The content of a parcel, in a worker: a Missing if it was neither sent nor stored."""
     with _KEEPING:
-        if sent.token in _KEPT:
-            _KEPT.move_to_end(sent.token)
-            return _KEPT[sent.token]
+        if sent.token in _STORED:
+            _STORED.move_to_end(sent.token)
+            return _STORED[sent.token]
     if sent.content is None:
         return Missing(sent.token)
     value = pickle.loads(sent.content)
     with _KEEPING:
-        _KEPT[sent.token] = value
-        while len(_KEPT) > MOST_PARCELS:
-            _KEPT.popitem(last=False)
+        _STORED[sent.token] = value
+        while len(_STORED) > MOST_PARCELS:
+            _STORED.popitem(last=False)
     return value

@@ -1,4 +1,4 @@
-"""Where the data of a sum is: arrays, files, stores, blocks of Dask, or batches that an iterator makes."""
+"""The sources of a sum's data: arrays, files, stores, blocks of Dask, or batches of an iterator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from func.errors import ArgumentError, RaggedChunksError
 from func.interpreters.core import Tracer
 
 CHUNK_BYTES = 1 << 24
-"""How much data a chunk has where nothing else decides."""
+"""The default size of a chunk of data."""
 
 Chunk = tuple[int, int, Any]
 """First row, row after the last, and something with `load()`, which gives the leaves of the batch."""
@@ -36,9 +36,9 @@ class Loaded(Record):
 
 
 class FileRows:
-    """Rows of a C-ordered array in a file, read when they are used.
+    """Rows of a C-ordered array in a file, read at their use.
 
-    Reading takes half as long as mapping, whose every page is a fault. The memory is that of the chunk before, unless
+    Reading takes half as long as mapping, with a fault for every page. It reuses the memory of the last chunk, unless
     something still refers to it.
     """
 
@@ -67,14 +67,14 @@ class FileRows:
 
 
 _READ = threading.local()
-"""Of a thread: `memories`, into which it has read before."""
+"""The buffers of a thread in `memories`."""
 _MOST_MEMORIES = 4
 _OURS = 3
-"""References to memory that nobody uses: of the list, of the variable, and of the call that counts them."""
+"""References to unused memory: of the list, of the variable, and of the call that counts them."""
 
 
 def _memory(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Memory of so many bytes: that of an earlier call if nothing refers to it any more."""
+    """Memory of this size: that of an earlier call if nothing refers to it any more."""
     memories: list[Any] = _READ.__dict__.setdefault("memories", [])
     for known in memories:
         if size <= len(known) <= 2 * size and sys.getrefcount(known) <= _OURS:
@@ -86,7 +86,7 @@ def _memory(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def rows_of_memmap(array: np.memmap[Any, Any]) -> FileRows | None:
-    """The rows of a memory-mapped array, to be opened again; None where they do not lie one behind the other."""
+    """The rows of a memory-mapped array, to be opened again; None if they are not contiguous."""
     if array.filename is None or not array.flags.c_contiguous:
         return None
     first: Any = array
@@ -108,7 +108,7 @@ class RowsAt(Record):
 
 
 class StoredRows:
-    """Data with rows that can be read anywhere: files, Zarr arrays; arrays in memory are cut before they are sent."""
+    """Data with rows that any process can read: files, Zarr arrays; arrays in memory go as slices."""
 
     def __init__(self, data: Any) -> None:
         leaves, self.spec = tree.flatten(data)
@@ -125,7 +125,7 @@ class StoredRows:
         return int(self.rows)
 
     def plan(self, chunk_rows: int | None, by_cost: Callable[[int], int]) -> None:
-        """Decide how many rows a chunk has, once; stores with chunks of their own are read by whole ones."""
+        """Set the number of rows of a chunk, once; whole chunks of a store with chunks."""
         if chunk_rows is None:
             row_bytes = sum([_bytes(store.shape[1:], store.dtype) for store in self.stores])
             chunk_rows = min(max(1, CHUNK_BYTES // max(row_bytes, 1)), by_cost(self.rows))
@@ -170,18 +170,18 @@ def _bytes(shape: tuple[int, ...], dtype: Any) -> int:
 
 
 def _store(leaf: Any, name: str) -> Any:
-    """Something with a shape, a dtype and rows."""
+    """An object with a shape, a dtype and rows."""
     if isinstance(leaf, (str, Path)):
         path = os.fspath(leaf)
         if not path.endswith(".npy"):
             raise ArgumentError(
-                f"func.sum_over: {name} is the path {path!r}, of which only files of np.save (.npy) are read\n"
-                "Open others and pass what has a shape, a dtype and rows: np.memmap, zarr.open_array."
+                f"func.sum_over: {name} is the path {path!r}, but sum_over reads only files of np.save (.npy)\n"
+                "Open others and pass an object with a shape, a dtype and rows: np.memmap, zarr.open_array."
             )
         leaf = np.load(path, mmap_mode="r")
     if isinstance(leaf, np.memmap):
-        found = rows_of_memmap(leaf)
-        leaf = np.asarray(leaf) if found is None else found
+        mapped_rows = rows_of_memmap(leaf)
+        leaf = np.asarray(leaf) if mapped_rows is None else mapped_rows
     elif not hasattr(leaf, "__getitem__") or not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
         leaf = np.asarray(leaf)
     if not len(leaf.shape):
@@ -190,7 +190,7 @@ def _store(leaf: Any, name: str) -> Any:
 
 
 class Batches:
-    """Batches that a function, or an object that can be iterated again, makes anew for every pass."""
+    """Batches that a function, or an iterable object, makes anew for every pass."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -205,7 +205,7 @@ class Batches:
         if first is None:
             raise ArgumentError("func.sum_over: the data has no samples")
         leaves, self.spec = tree.flatten(_columns(first))
-        self._example = [_one_row(np.asarray(leaf)) for leaf in leaves]
+        self._example = [_example_row(np.asarray(leaf)) for leaf in leaves]
         self._total: int | None = None
 
     def total(self) -> int:
@@ -245,7 +245,7 @@ class Batches:
         if self._total is not None and start != self._total:
             raise RaggedChunksError(
                 f"func.sum_over: the batches have {start} samples in this pass over the data, and had {self._total} "
-                "before\nMake the same batches in every pass: values and derivatives take passes of their own."
+                "before\nMake the same batches in every pass: values and derivatives take separate passes."
             )
         self._total = start
 
@@ -254,13 +254,13 @@ class Batches:
 
 
 class DaskBlock:
-    """A batch whose arrays are blocks that Dask computes, or has computed."""
+    """A batch of Dask blocks, computed or not."""
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = blocks
 
     def load(self) -> list[Any]:
-        dask: Any = importlib.import_module("dask")  # whose objects the blocks are
+        dask: Any = importlib.import_module("dask")  # the blocks are its objects
         return leaves_of_blocks(dask.compute(*self.blocks, scheduler="synchronous"))
 
     def futures(self, client: Any) -> list[Any]:
@@ -275,7 +275,7 @@ class DaskBlock:
 
 
 class ComputedBlocks(Record):
-    """A batch whose blocks are here."""
+    """A batch with its blocks in this process."""
 
     blocks: Sequence[Any]
 
@@ -337,8 +337,8 @@ def _columns(data: Any) -> Any:
     return tree.map(tree_of_block, data)
 
 
-def _one_row(array: Any) -> Any:
-    """An example of a sample: the first one, or zeros where there is none."""
+def _example_row(array: Any) -> Any:
+    """An example of a sample: the first one, or zeros without one."""
     return array[:1].copy() if array.shape[:1] != (0,) else np.zeros((1, *array.shape[1:]), array.dtype)
 
 
@@ -386,7 +386,7 @@ def source_of(data: Any) -> Any:
 
 
 def _of_dask(data: Any) -> DaskBlocks:
-    """A tree of Dask arrays or frames, cut along their first axis alike."""
+    """A tree of Dask arrays or frames, with equal chunks along their first axis."""
     leaves, spec = tree.flatten(data)
     names = tree.path_names(data, "data")
     columns = []
@@ -407,7 +407,7 @@ def _of_dask(data: Any) -> DaskBlocks:
             examples.append(np.zeros((1, *leaf.shape[1:]), leaf.dtype))
         else:
             raise ArgumentError(
-                f"func.sum_over: {name} is a {type(leaf).__name__} beside Dask arrays\n"
+                f"func.sum_over: {name} is a {type(leaf).__name__} among Dask arrays\n"
                 "Make it one with the same chunks: dask.array.from_array(x, chunks=...)."
             )
         columns.append(list(blocks))

@@ -1,4 +1,4 @@
-"""What a worker does: compute one chunk."""
+"""The work of a worker: one chunk."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from func.workers.shipping import Missing, Sent, opened
 
 
 class ChunkTask(NamedTuple):
-    """One chunk of a call, beside the parcels that all have in common."""
+    """One chunk of a call, without the common parcels."""
 
     number: int
     label: str
-    """How messages call the chunk."""
+    """The name of the chunk in messages."""
     parts: tuple[Any, ...]
     """The chunk's rows of the operands that are split."""
     data: Any
-    """Where the chunk's part of the runner's data is: something with `load()`, or None."""
+    """The chunk's part of the runner's data: an object with `load()`, or None."""
 
 
 class Answer(NamedTuple):
-    """What a worker returns."""
+    """The result of a worker."""
 
     outs: list[Any]
     note: Any
-    """What the innermost function has to say beside its outputs, such as their tree."""
+    """A message of the innermost function in addition to its outputs, such as their tree."""
 
 
-class KeptAnswer(NamedTuple):
-    """The answer of a forward run, and its pullback, which stay where they were computed."""
+class ResidentAnswer(NamedTuple):
+    """The answer of a forward run, and its pullback, which stay on its worker."""
 
     answer: Answer
-    pullback: KeptPullback
+    pullback: ResidentPullback
 
 
-class KeptPullback(drivers.PullbackFlat):
+class ResidentPullback(drivers.PullbackFlat):
     """The pullback of a chunk; it pickles in case an engine moves it."""
 
     def __init__(self, fun: Any, primals: Sequence[Any], active: Sequence[int]) -> None:
@@ -75,15 +75,15 @@ class KeptPullback(drivers.PullbackFlat):
 
 
 def compute(function: Sent, constants: Sent, active: tuple[bool, ...] | None, task: ChunkTask) -> Any:
-    """One chunk in another process: an Answer, with `active` a KeptAnswer, or a Missing."""
-    found = opened(function)
-    values = found if isinstance(found, Missing) else opened(constants)
+    """One chunk in another process: an Answer, with `active` a ResidentAnswer, or a Missing."""
+    fun = opened(function)
+    values = fun if isinstance(fun, Missing) else opened(constants)
     if isinstance(values, Missing):
         return values
     for value in values:
         if isinstance(value, np.ndarray):
             value.setflags(write=False)  # other chunks use it too
-    return compute_here(found, values, active, task)
+    return compute_here(fun, values, active, task)
 
 
 def compute_here(call: Any, values: Sequence[Any], active: tuple[bool, ...] | None, task: ChunkTask) -> Any:
@@ -98,16 +98,16 @@ def compute_here(call: Any, values: Sequence[Any], active: tuple[bool, ...] | No
             if active is None:
                 outs = list(fun(*args))
                 return Answer(checked(outs), note_of(fun))
-            kept = KeptPullback(fun, args, select(range(len(active)), active))
-        outs, kept.outs = kept.outs, []
-        return KeptAnswer(Answer(checked(outs), note_of(fun)), kept)
+            resident_pullback = ResidentPullback(fun, args, select(range(len(active)), active))
+        outs, resident_pullback.outs = resident_pullback.outs, []
+        return ResidentAnswer(Answer(checked(outs), note_of(fun)), resident_pullback)
     except Exception as error:
         failed = travelling(error, task)
-    raise failed  # outside of the handler, so that no pickle of it takes the other error along
+    raise failed  # outside of the handler, so that no pickle of it includes the other error
 
 
 def checked(outs: list[Any]) -> list[Any]:
-    """Outputs as plain arrays; traced values of another transform are not followed to a worker."""
+    """Outputs as plain arrays; traced values of another transform do not reach a worker."""
     for i, out in enumerate(outs):
         if type(out) is Tracer:
             raise TravelError(
@@ -119,28 +119,28 @@ def checked(outs: list[Any]) -> list[Any]:
 
 
 def note_of(fun: Any) -> Any:
-    """What the innermost function says beside its outputs."""
+    """The message of the innermost function in addition to its outputs."""
     return getattr(innermost_function(fun), "note", None)
 
 
-def answer_of(kept: KeptAnswer) -> Answer:
-    """The part of an answer that goes to the caller."""
-    return kept.answer
+def answer_of(resident: ResidentAnswer) -> Answer:
+    """The part of an answer for the caller."""
+    return resident.answer
 
 
-def pull_kept(kept: KeptAnswer, positions: tuple[int, ...], task: ChunkTask) -> Any:
-    """The cotangents of a chunk whose forward run is here."""
+def resident_cotangents(resident: ResidentAnswer, positions: tuple[int, ...], task: ChunkTask) -> Any:
+    """The cotangents of a chunk whose forward run was here."""
     try:
         with passes_by_nodes():
-            pulled = kept.pullback.pulled(dict(zip(positions, task.parts, strict=True)))
-        return Answer(checked(pulled), None)
+            cotangents = resident.pullback.pulled(dict(zip(positions, task.parts, strict=True)))
+        return Answer(checked(cotangents), None)
     except Exception as error:
         failed = travelling(error, task)
     raise failed
 
 
 def travelling(error: Exception, task: ChunkTask) -> Exception:
-    """An error with a note of where it was raised, in a form that can be pickled."""
+    """An error with a note of its origin, in a picklable form."""
     hide_engine_frames(error)
     text = "".join(traceback.format_exception(error)).rstrip()
     here = f"process {os.getpid()} of {socket.gethostname()}"
@@ -150,10 +150,10 @@ def travelling(error: Exception, task: ChunkTask) -> Exception:
     try:
         pickle.dumps(error)
         reduced: Any = error.__reduce_ex__(4)
-        make, arguments = reduced[:2]  # as engines without reducers of their own do it
+        make, arguments = reduced[:2]  # like engines without their own reducers
         again = make(*arguments)
         if type(again) is type(error) and str(again) == str(error):
             return error
     except Exception:
-        pass  # its class cannot be pickled, or not be made again from its arguments
+        pass  # its class does not pickle, or cannot be rebuilt from its arguments
     return ChunkError(note)

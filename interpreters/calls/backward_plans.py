@@ -48,7 +48,7 @@ from func.interpreters.host.garbage import rare_collections
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program
 from func.interpreters.program.translations import TRANSLATIONS
@@ -197,7 +197,7 @@ class Structure:
         described = None if saved is None else self._described(saved)
         if not params:
             return rule, above, tuple(needs_cotangent), described
-        options = tuple([(name, exact_key(value)) for name, value in params.items()])
+        options = tuple([(name, typed_key(value)) for name, value in params.items()])
         return rule, above, tuple(needs_cotangent), described, options
 
     def _described(self, value: Any) -> Any:
@@ -208,7 +208,7 @@ class Structure:
         if value is None or kind is Aval:
             return value
         if kind in PYTHON_SCALARS:
-            return exact_key(value)
+            return typed_key(value)
         return self._slot(value)
 
     def _slot(self, value: Any) -> int:
@@ -270,9 +270,9 @@ class Structure:
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             found = [ct for ct in cotangents if ct is not ZERO]
             if claims and found:
-                from func.interpreters.calls.factor_reuse import refused_unless  # start-up time
+                from func.interpreters.calls.factor_reuse import nan_unless_equal  # start-up time
 
-                found[0] = refused_unless(claims, found[0])
+                found[0] = nan_unless_equal(claims, found[0])
             return found
 
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
@@ -402,7 +402,7 @@ class PassPlan:
                 traced = structure.trace()
                 self._has_cotangent, self._pulls_all = traced.has_cotangent, traced.pulls_all
                 compiler = "llvm+eager" if structure.xp is np else "cuda+eager"
-                executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _refuse_nan)
+                executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _raise_for_nan)
                 call = self._call_of(structure, executable)
                 if call is not None and structure.levels.kinds:
                     call = _on_levels(call, structure.levels, structure.forms, traced.out_forms)
@@ -462,7 +462,7 @@ def _on_levels(
     return run
 
 
-def _refuse_nan(*arrays: Array) -> Any:
+def _raise_for_nan(*arrays: Array) -> Any:
     """Called by code that finds a NaN among the cotangents."""
     raise _FoundNaN
 

@@ -19,7 +19,7 @@ from func.interpreters.calls.call_primitives import (
 from func.interpreters.calls.partition import expand, select
 from func.interpreters.calls.primal_run import PrimalRun, is_traced_number
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
-from func.interpreters.core.parameters import FUNCTION, Kind, integer, refusal_of
+from func.interpreters.core.parameters import FUNCTION, Kind, integer, parameter_error
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, pull_flat, without_tensors
 from func.interpreters.primitives.structural.identity import shielded, stop_gradient
@@ -152,7 +152,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     inputs = [
         run.lift(stop_gradient(arg), i) if is_traced_number(arg) else core.unboxed(arg) for i, arg in enumerate(args)
     ]
-    WIRING.box_arguments(run, fun, inputs, given)
+    WIRING.link_arguments(run, fun, inputs, given)
     try:
         outs = without_tensors(fun(*inputs), run)
     finally:
@@ -197,8 +197,8 @@ def _are_options(value: Any, avals: Sequence[Aval], params: Params) -> bool:
     if type(value) is not tuple:
         return False
     primitive, options = params["primitive"], dict(value)
-    refusal = refusal_of(primitive, avals[1:], options)
-    out = None if refusal else primitive.aval(*avals[1:], **options)
+    reason = parameter_error(primitive, avals[1:], options)
+    out = None if reason else primitive.aval(*avals[1:], **options)
     return isinstance(out, Aval) and (out.shape, out.dtype) == (avals[0].shape, avals[0].dtype)
 
 

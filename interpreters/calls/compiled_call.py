@@ -420,8 +420,10 @@ def outputs_and_tangents(result: tuple[Sequence[Any], Any]) -> list[Any]:
 
 
 def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
-    """Arguments for a node: no boxes, and copies of the arrays that users may write to."""
-    return tuple([x if is_active else core.kept(core.unboxed(x)) for x, is_active in zip(values, active, strict=True)])
+    """Arguments for a node: no tracers, and copies of the arrays that users may write to."""
+    return tuple(
+        [x if is_active else core.defensive_copy(core.unboxed(x)) for x, is_active in zip(values, active, strict=True)]
+    )
 
 
 def _program_call_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:

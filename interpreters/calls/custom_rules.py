@@ -40,7 +40,7 @@ from func.interpreters.core import (
     is_inexact,
     known_value,
     materialize,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     unboxed,
     zeros_like,
@@ -515,13 +515,13 @@ def call_with_rule(
     nan_safe.Attempt.ever = True
     run = PrimalRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
-    WIRING.box_arguments(run, forward, inputs, args)
+    WIRING.link_arguments(run, forward, inputs, args)
     places = [(_key(run, x), x) for x in inputs]  # a copy, as the function may write to its arguments
     try:
         with RuleScope(rule):
             outs, residuals = [drivers.without_tensors(values, run) for values in forward(run, *inputs)]
         values = [run.value(out) for out in outs]
-        _refuse_captured(args, values)
+        _check_no_captured(args, values)
         positions = {key: i for i, (key, _) in reversed(list(enumerate(places)))}
         for i, out in enumerate(outs, len(args)):
             positions.setdefault(_key(run, out), i)
@@ -565,15 +565,15 @@ class TangentRule(ValueRecord):
 
 
 def _key(run: PrimalRun, value: Any) -> int:
-    """A key for a value of a run: boxes of one value have one key."""
+    """A key for a value of a run: tracers of one value have one key."""
     return id(value._attached) if run.owns(value) else id(value)
 
 
-def _refuse_captured(args: Sequence[Array], outs: Sequence[Array]) -> None:
+def _check_no_captured(args: Sequence[Array], outs: Sequence[Array]) -> None:
     """Raise if an output depends on the arguments' level otherwise than by the arguments."""
     top = max([arg._interpreter for arg in args if type(arg) is Tracer], key=lambda x: x.level, default=EVALUATE)
     if top.differentiates:
-        refuse_captured(top, outs)
+        raise_if_captured(top, outs)
 
 
 def _with_residuals(

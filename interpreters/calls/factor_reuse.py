@@ -59,7 +59,7 @@ def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any], claims: list[t
     return found
 
 
-def refused_unless(claims: Sequence[tuple[Any, Any]], ct: Array) -> Array:
+def nan_unless_equal(claims: Sequence[tuple[Any, Any]], ct: Array) -> Array:
     """A cotangent, or NaN, on which code gives up, if the values of some pair differ."""
     for saved, own in claims:
         differ = reduce_sum(convert(not_equal(saved, own), dtype=np.dtype(float)), axes=tuple(range(len(own.shape))))

@@ -18,7 +18,7 @@ from func.interpreters.core import PYTHON_SCALARS, ZERO, Aval
 from func.interpreters.grad import LEAF, NEEDS_COTANGENT, OUTPUT, PARAMS, PARENTS, RULE, SAVED, SERIAL
 from func.interpreters.imperative.node_state import HOOKS, STATE
 from func.interpreters.nan_safe import FreshCotangents
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 
 Matcher = Callable[..., Any]
 """matcher(seeds, leaves): the cotangents, or None if the graph has another structure, or the code finds a NaN."""
@@ -66,7 +66,7 @@ class _MatcherSource:
         """The variables with a value so far: n3 is a node, a3 an array."""
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
-        self.constants: dict[str, Any] = {"exact_key": exact_key, "GraphMismatch": GraphMismatch}
+        self.constants: dict[str, Any] = {"typed_key": typed_key, "GraphMismatch": GraphMismatch}
         self.temporaries = 0
 
     def matcher(
@@ -164,7 +164,7 @@ class _MatcherSource:
             if type(value) in (bool, int):
                 tests.append(f"type(o[{name!r}]) is not {self.constant(type(value))}")
             elif not _is_plain(value):
-                tests.append(f"exact_key(o[{name!r}]) != {self.constant(exact_key(value))}")
+                tests.append(f"typed_key(o[{name!r}]) != {self.constant(typed_key(value))}")
         return tests
 
     def saved(self, word: str, value: Any) -> None:
@@ -205,7 +205,7 @@ class _MatcherSource:
             if kind in (bool, int) or (kind is float and value != 0):  # zeros have a sign; NaN is not equal to itself
                 tests.append(f"(type({name}) is not {self.constant(kind)} or {name} != {self.constant(value)})")
             else:
-                tests.append(f"exact_key({name}) != {self.constant(exact_key(value))}")
+                tests.append(f"typed_key({name}) != {self.constant(typed_key(value))}")
             return name
         return self.variable(f"a{self.slots[id(value)]}", tests)
 

@@ -19,9 +19,9 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     bind,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     next_level,
     unboxed,
 )
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 class PrimalRun(Interpreter):
     """Computes at once, and attaches the Origin to each value. Values that cannot have a derivative leave as plain
-    boxes.
+    tracers.
 
     `was_read`: the code read numbers, as by float(x), and results from them have no known derivative. With `args` it is
     the run of a checkpoint: traced values that the function reaches otherwise than by arguments count as further
@@ -83,7 +83,7 @@ class PrimalRun(Interpreter):
                 values.append(arg._value)
                 operands.append(arg._attached)
             else:
-                value = kept(unboxed(arg))
+                value = defensive_copy(unboxed(arg))
                 values.append(stop_gradient(value) if type(value) is Tracer and self.args is not None else value)
                 operands.append(value)
         out = bind(primitive, tuple(values), params)

@@ -311,7 +311,7 @@ def _remote_map_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     if gradients is not None and not has_mask(ct[0]):
         cts = [multiply(gradient, ct[0]) for gradient in gradients]
     elif kept is not None and is_plain:
-        cts = params["runner"].pull_kept(kept, ct)
+        cts = params["runner"].resident_cotangents(kept, ct)
     else:
         rest = (params["split"], params["joined"], params["runner"])
         cts = RemoteMapBackward(params["fun"], *rest, active)(values, ct)

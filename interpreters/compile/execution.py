@@ -36,7 +36,7 @@ def expect_programs(compiler: str | None) -> None:
         return
     _is_expected = True
     if importlib.import_module("func.backends.llvm.host").known() is None:
-        importlib.import_module("func.backends.llvm.early_start").begin()
+        importlib.import_module("func.backends.llvm.preload").begin()
 
 
 def reroll_loops(program: Program, compiler: str | None) -> Program:

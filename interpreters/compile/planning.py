@@ -177,8 +177,8 @@ class _Planner:
     def _operands(self, equation: Equation) -> list[str]:
         """The operands of a statement.
 
-        A number beside arrays of one floating dtype becomes a 0-d array of that dtype, which NumPy's ufuncs take in
-        half the time.
+        A number among arrays of one floating dtype becomes a 0-d array of that dtype, which NumPy's ufuncs take in half
+        the time.
         """
         names = [self._name(x) for x in equation.inputs]
         dtypes = {x.dtype for x in equation.inputs if type(x) is Var}
@@ -213,7 +213,7 @@ class _Planner:
         if code is None:
             step = PlanStep(f"{self._call(index, equation)}({', '.join(operands)})", self._targets(equation, index))
         else:
-            self.plan_.support.update([(function.__name__, function) for function in code.support])
+            self.plan_.helpers.update([(function.__name__, function) for function in code.helpers])
             step = self._written(index, equation, code, operands)
         drops = self._release(index)
         return PlanStep(step.text, step.target, drops, equation.line)
@@ -340,7 +340,7 @@ class _Planner:
 
     def _is_blockable(self, index: int, shape: tuple[int, ...]) -> bool:
         equation, code = self.program.equations[index], self.codes[index]
-        if code is None or not code.out or equation.primitive.numpy is None or equation.params or code.support:
+        if code is None or not code.out or equation.primitive.numpy is None or equation.params or code.helpers:
             return False
         if equation.outputs[0].shape != shape:
             return False

@@ -1,4 +1,4 @@
-"""Bodies of loops and branches with structural zeros: they take and return a mask beside each (co)tangent.
+"""Bodies of loops and branches with structural zeros: they take and return a mask for each (co)tangent.
 
 Operands have the layout of the body, with the masks of consts behind the consts, those of the carry behind the carry,
 and those of rows behind the rows; so have outputs.

@@ -28,8 +28,8 @@ CACHED, LEAST_STEPS = 1 << 19, 16
 """Bytes that stay in the cache from a step to its pullback, and the least steps of a block."""
 WORTH = 0.9
 """One more level must keep at most this share of the bytes of fewer levels."""
-BESIDE = 4
-"""Carries and cotangents of a level beside the stacked ones."""
+UNSTACKED = 4
+"""Carries and cotangents of a level besides the stacked ones."""
 
 
 def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Shaped], most: int) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
         return ()
     least, chosen = kept * length, 1
     for levels in range(2, MOST_LEVELS + 1):
-        total = levels * (_bytes_of_level(levels, length, carry, kept) + BESIDE * carry)
+        total = levels * (_bytes_of_level(levels, length, carry, kept) + UNSTACKED * carry)
         if total < WORTH * least:
             least, chosen = int(total), levels
         if total <= most:

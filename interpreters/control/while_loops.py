@@ -142,11 +142,11 @@ class WhilePrimitive(CallPrimitive):
         loop = params["loop"]
         active = active_arguments(values, parents)[loop.conditions :]
         if any(_active(params["body"], loop, active)[loop.consts :]):
-            _refuse()
+            _raise()
         return self(*snapshots(values, (False,) * len(values)), **params), None, None
 
 
-def _refuse() -> NoReturn:
+def _raise() -> NoReturn:
     raise NotDifferentiableError(
         "a traced func.while_loop has no reverse-mode derivative: how many steps it takes is not known, and so how "
         f"many residuals the backward pass needs{at_line()}\n"
@@ -200,7 +200,7 @@ def _while_aval(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: Whil
 
 
 def _while_transpose(ct: Any, *operands: Any, **params: Any) -> NoReturn:
-    _refuse()
+    _raise()
 
 
 def _while_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:

@@ -1,4 +1,4 @@
-"""Containers of other libraries: some become arrays, some compute by rules of their own, some raise.
+"""Containers of other libraries: some become arrays, some compute by other rules, some raise.
 
 A container that defines `__array_ufunc__` defines itself what an operation with an array means (NumPy's enhancement
 proposal 13): a unit, labels, a mask. func leaves the operation to it. pandas holds ndarrays only, so its containers
@@ -59,11 +59,11 @@ def as_plain_array(value: Any) -> Any:
     """
     kind = type(value)
     if isinstance(value, np.ndarray):
-        return value.view(np.ndarray) if kind is np.memmap else refuse_array(value)
+        return value.view(np.ndarray) if kind is np.memmap else raise_unsupported_array(value)
     if isinstance(value, numbers.Real):
         return float(value)
     if _is_sparse(kind):
-        refuse_array(value)
+        raise_unsupported_array(value)
     if has_rules(kind) and hasattr(kind, "__array_function__"):
         raise ForeignArrayError(
             f"{kind.__name__} computes by rules of its own, which func does not know here: pass the array that it holds"
@@ -75,10 +75,10 @@ def as_plain_array(value: Any) -> Any:
             plain = np.asarray(value)
         except (TypeError, ValueError) as error:
             raise UnsupportedArrayError(f"{kind.__name__} cannot become an array: {error}") from error
-        return plain if type(plain) is np.ndarray else refuse_array(value)
+        return plain if type(plain) is np.ndarray else raise_unsupported_array(value)
     if isinstance(value, (Sequence, memoryview)) and not isinstance(value, (str, bytes, bytearray)):
         return list(value) if not isinstance(value, memoryview) else np.asarray(value)
-    return refuse_array(value)
+    return raise_unsupported_array(value)
 
 
 def is_machine_number(value: Any) -> bool:
@@ -94,7 +94,7 @@ def _foreign_number(value: Any) -> str | None:
     return next((type(item).__name__ for item in items if isinstance(item, numbers.Number)), None)
 
 
-def refuse_array(value: Any) -> NoReturn:
+def raise_unsupported_array(value: Any) -> NoReturn:
     """Raise an error for an object that func cannot trace; the error names what to pass instead."""
     kind = type(value).__name__
     if isinstance(value, np.ma.MaskedArray):

@@ -225,7 +225,7 @@ ELEMENT = Kind(
 TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
 """Only the sign matters, and which tags of a program are equal."""
 PLACES = INDEX, INDEX_OF_SHAPE, SHAPE, AXIS, AXES
-"""Places in arrays: equal values mean the same, whatever types their integers have."""
+"""Places in arrays: equal values mean the same, for all types of integers."""
 _PLAIN = frozenset([kind.name for kind in (*PLACES, DTYPE, FLAG, TAG, NUMBER, TEXT)])
 ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
 
@@ -235,7 +235,7 @@ def hold_no_program(kinds: Kinds) -> bool:
     return bool(kinds) and all([kind.name in _PLAIN for kind in kinds.values()])
 
 
-def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
+def parameter_error(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
     """The reason why a primitive rejects parameters or operands; None if it accepts them."""
     for name in params:
         if name not in primitive.parameters:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import namespace_of
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import NO_PARAMETERS, Facts, hold_no_program
 from func.interpreters.core.types import (
@@ -44,9 +44,9 @@ from func.interpreters.core.types import (
     Tracer,
     array_aval,
     aval_of,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     shape_of,
 )
 from func.interpreters.core.wiring import PRIMITIVES, WIRING, importing_module, primitive_named
@@ -176,7 +176,7 @@ class Primitive:
 
 
 def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-    """Run a primitive on concrete arrays, on their backend; host arrays beside device arrays move to the device."""
+    """Run a primitive on concrete arrays, on their backend; host arrays among device arrays move to the device."""
     xp = namespace_of(args)
     if xp is not np:
         args = tuple([xp.asarray(arg) if type(arg) is ndarray else arg for arg in args])
@@ -238,7 +238,7 @@ class Linear(Primitive):
             if parent is not None
             else array_aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)
-            else kept(value)
+            else defensive_copy(value)
             for i, (value, parent) in enumerate(zip(values, parents, strict=True))
         ]
         return out, self, saved
@@ -335,7 +335,7 @@ def _saved(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
     """An operand of a product if the other operand's cotangent needs it."""
     if other is None:
         return None
-    return value if own is not None else kept(value)
+    return value if own is not None else defensive_copy(value)
 
 
 class NonDifferentiable(Primitive):

@@ -92,7 +92,7 @@ class Entry:
 class TransformEntry(Entry):
     """The function of a transform is running."""
 
-    __slots__ = ("interpreter", "made", "mapped", "staging")
+    __slots__ = ("interpreter", "mapped", "new_arrays", "staging")
     outer: TransformEntry | None
 
     interpreter: Interpreter
@@ -100,14 +100,14 @@ class TransformEntry(Entry):
     """The name of the transform that traces a program for later runs, or None."""
     mapped: Any
     """The interpreters of the vmaps whose functions are running, innermost last."""
-    made: Any
+    new_arrays: Any
     """The arrays that `func.intercept` has made in an outermost transform."""
 
     def __init__(self, scope: Scope, outer: TransformEntry | None, interpreter: Interpreter) -> None:
         self.scope = weakref.ref(scope)
         self.outer = outer
         self.interpreter = interpreter
-        self.made = None
+        self.new_arrays = None
         if outer is None:
             self.staging, self.mapped = None, ()
         else:

@@ -1,4 +1,4 @@
-"""Values at any number of levels: the array behind one, operands from arguments, boxes of level 0, power series."""
+"""Values at any number of levels: the array behind one, operands from arguments, tracers of level 0, power series."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
-from func.interpreters.core.containers import as_plain_array, refuse_array
+from func.interpreters.core.containers import as_plain_array, raise_unsupported_array
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import MODE, WATCHED
 from func.interpreters.core.primitive import Primitive, evaluate
@@ -61,7 +61,7 @@ def operand(value: Any) -> Array:
     if kind is ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
         if dtype is not None and dtype.kind in "OSUVMmT" and dtype.name != "bfloat16":
-            return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)
+            return WIRING.array_of_objects(value) if dtype.kind == "O" else raise_unsupported_array(value)
         return value
     if isinstance(value, (list, tuple)):
         return WIRING.array_from_sequence(value)
@@ -125,21 +125,22 @@ def derivatives_in(attached: Any) -> list[Any]:
 
 
 class Evaluate(Interpreter):
-    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that later code can
-    write traced values into it."""
+    """Level 0: tracers of concrete arrays. `np.zeros_like(x)` in traced code makes one, so that later code can write
+    traced values into it.
+    """
 
     is_readable = True
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
-        return self._boxed(primitive, out)
+        return self._as_tracers(primitive, out)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg._value if type(arg) is Tracer else arg for arg in args])
-        return self._boxed(primitive, evaluate(primitive, values, params))
+        return self._as_tracers(primitive, evaluate(primitive, values, params))
 
-    def _boxed(self, primitive: Primitive, out: Any) -> Any:
-        """Put the outputs into boxes, which inference mode marks."""
+    def _as_tracers(self, primitive: Primitive, out: Any) -> Any:
+        """Put the outputs into tracers, which inference mode marks."""
         if WATCHED.inference and MODE.get() is not None:
             return (
                 tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
@@ -154,11 +155,11 @@ EVALUATE.level = 0
 
 
 def unboxed(value: Array) -> Array:
-    """The array inside a box of level 0, for interpreters above; any other value itself."""
+    """The array behind a tracer of level 0, for interpreters above; any other value itself."""
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
-def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
+def raise_if_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
     """Raise where an output of a called function is traced by the level that called it: a captured traced value."""
     for out in outs:
         if type(out) is Tracer and out._interpreter.level >= interpreter.level:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array
-from func.backends.defensive_copies import LARGE, kept_copy
+from func.backends.defensive_copies import LARGE, shared_copy
 from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import Line, user_line
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from func.interpreters.core.primitive import Primitive
 
 Array: TypeAlias = Any
-"""Whatever a primitive takes: an array of some backend, a Python or NumPy scalar, or a Tracer."""
+"""Any operand of a primitive: an array of some backend, a Python or NumPy scalar, or a Tracer."""
 Params: TypeAlias = dict[str, Any]
 Shape: TypeAlias = tuple[int, ...]
 
@@ -153,14 +153,14 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 class Tracer:
-    """Represents an array: a box around an immutable value, owned by one interpreter.
+    """Represents an array: a mutable reference to an immutable value, owned by one interpreter.
 
     `_value` is the array one level down; `_attached` is a graph node, a tangent or a variable of the owner. An in-place
     write rebinds all three. The other slots are unset until they are needed: `_view_of` refers to the base of a view,
-    `_views` lists the views of this box, `_written` is the line of a write, `_fact` is a fact about the value
-    (`func.numpy.facts`), `_state` belongs to the imperative interface.
-    The slots are private to the engine: libraries that look for attributes such as `value` would find the array without
-    its derivative. `func.numpy` installs the array interface (operators, methods, NumPy's protocols).
+    `_views` lists the views of this tracer, `_written` is the line of a write, `_fact` is a fact about the value
+    (`func.numpy.facts`), `_state` belongs to the imperative interface. The slots are private to the engine: libraries
+    that look for attributes such as `value` would find the array without its derivative. `func.numpy` installs the
+    array interface (operators, methods, NumPy's protocols).
 
     >>> import numpy as np, func
     >>> x = func.tensor([1.0, 2.0], requires_grad=True)
@@ -267,7 +267,7 @@ class Interpreter:
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
-    """The same for functions with rules that run inside: the boxes of their arguments, with the caller's."""
+    """The same for functions with rules that run inside: the tracers of their arguments, with the caller's."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
@@ -314,7 +314,7 @@ class Interpreter:
 class ClosedInterpreter(Interpreter):
     """The class of an interpreter whose transform has returned."""
 
-    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+    def _raise(self, tracer: Tracer | None = None) -> NoReturn:
         written = getattr(tracer, "_written", None)
         places = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
         if written is not None:
@@ -329,20 +329,20 @@ class ClosedInterpreter(Interpreter):
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         for arg in args:
             if type(arg) is Tracer and arg._interpreter is self:
-                self._refuse(arg)
-        self._refuse()
+                self._raise(arg)
+        self._raise()
 
     def shape(self, tracer: Tracer) -> Shape:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def dtype(self, tracer: Tracer) -> np.dtype[Any]:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def aval(self, tracer: Tracer) -> Aval:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def concrete(self, tracer: Tracer) -> Any:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def close(self) -> None:
         return None
@@ -374,7 +374,7 @@ def snapshot(value: Array) -> Array:
     return value
 
 
-def kept(value: Array) -> Array:
+def defensive_copy(value: Array) -> Array:
     """A `snapshot` for a graph or a program; a large array that recurs has one.
 
     See `backends/defensive_copies.py`.
@@ -382,5 +382,5 @@ def kept(value: Array) -> Array:
     if type(value) is ndarray:
         if not value.flags.writeable:
             return value
-        return value.copy("K") if value.nbytes < LARGE else kept_copy(value)
+        return value.copy("K") if value.nbytes < LARGE else shared_copy(value)
     return snapshot(value)

@@ -1,4 +1,4 @@
-"""The Python process as the engine meets it: lines of users' code, frames, refusals, garbage, display and completion.
+"""The Python process and the engine: lines of users' code, frames, swallowed errors, garbage, display, completion.
 
-`source`, `garbage` and `completion` know nothing of func's types; the other modules stand above the core.
+`source`, `garbage` and `completion` do not depend on func's types; the other modules are above the core.
 """

@@ -1,4 +1,4 @@
-"""What interactive tools show: pictures and tables in notebooks, the names that completion offers."""
+"""The displays of interactive tools: pictures and tables in notebooks, and names for completion."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ import gc
 import os
 
 RARE = (100_003, 100, 1_000_000)
-"""The thresholds meanwhile: a generation is collected after so many allocations, or collections of the younger one. The
-first number tells that they are in force: newer Pythons do not keep the others."""
+"""The thresholds meanwhile: a generation is collected after this number of allocations, or of collections of the
+younger one. The first number tells that they are in force: newer Pythons do not keep the others.
+"""
 
 _usual = gc.get_threshold()
 """The thresholds that were in force before."""
@@ -20,7 +21,8 @@ _usual = gc.get_threshold()
 
 class rare_collections:
     """Context in which the collector runs rarely. It may be entered inside another one, and in several threads: the
-    first one that ends restores the thresholds, unless somebody else has changed them."""
+    first one that ends restores the thresholds, unless other code has changed them.
+    """
 
     __slots__ = ("before",)
 

@@ -1,8 +1,8 @@
-"""Public functions that need no wrapper of their own: errors leave them without the engine's frames.
+"""Public functions without individual wrappers: errors leave them without the engine's frames.
 
-A wrapper with `*args, **kwargs` would cost a quarter of a microsecond where keywords are given, as much as a small
-function of NumPy. So a wrapper has the parameters of its function and passes them on one by one, at the price of a call
-of Python. Its code is compiled once for each shape of parameters; the names and defaults are put in.
+A wrapper with `*args, **kwargs` would cost a quarter of a microsecond for keywords, as much as a small function of
+NumPy. So a wrapper has the parameters of its function and passes them on one by one, at the price of a call of Python.
+Its code is compiled once for each shape of parameters; the names and defaults are put in.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import hide_engine_frames
+from func.interpreters.host.swallowed_errors import hide_outside
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -115,7 +115,8 @@ def user_line(skip: int = 1) -> Line | None:
 
 _LINES: dict[tuple[int, int], tuple[CodeType, Line]] = {}
 """Lines by the code and the place in its bytecode: code in loops is at few places, and to find a line takes a walk
-through a table of all lines of its function. The code is held, so that its id stays its own."""
+through a table of all lines of its function. The key keeps the code alive, so that its id stays unique.
+"""
 _MOST_LINES = 4096
 
 
@@ -140,7 +141,7 @@ def library_calls(skip: int = 1) -> list[tuple[str, str]]:
 
 
 def called_object(frame: FrameType | None) -> Any:
-    """What a frame is calling, of the source of the call; None where that is not a name, or is not at hand."""
+    """The callee in the source of a frame's call; None if that is not a name, or not available."""
     if frame is None:
         return None
     positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)

@@ -47,8 +47,8 @@ class _NeedsGeneralPass(Exception):
 class BackwardPass:
     """One backward pass from seeds, pairs of a root and its cotangent.
 
-    `targets` are the serials of the nodes whose cotangents are asked for; None stands for all leaves. With `retain` the
-    graph is kept, with `create` the pullbacks are recorded.
+    `targets` are the serials of the nodes whose cotangents are requested; None means all leaves. `retain` keeps the
+    graph, `create` records the pullbacks.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class BackwardPass:
         if self.create or not nan_safe.Attempt.ever or nan_safe.are_zeros_structural():
             self._run(accumulating)
             return
-        self.attempt = nan_safe.Attempt(self._refuse_general)
+        self.attempt = nan_safe.Attempt(self._check_tentative)
         try:
             with nan_safe.in_attempt(self.attempt):
                 self._run(accumulating)
@@ -122,7 +122,7 @@ class BackwardPass:
                 restore_error_state(error, before)
                 raise
 
-    def _refuse_general(self) -> None:
+    def _check_tentative(self) -> None:
         """Before a tentative pass calls a rule of a user: with hooks or packed values it would start again."""
         if self._is_general is None:
             self._is_general = needs_general_pass([node for node, _ in self.seeds])
@@ -134,7 +134,7 @@ class BackwardPass:
             self.attempt.start_again(is_tentative)
 
     def _run_without_hooks(self, accumulating: bool) -> bool:
-        """The pass by plain rules; False, before any change, where a hook is met or a gradient is NaN."""
+        """The pass by plain rules; False, before any change, for a hook or a NaN gradient."""
         self._start_again(is_tentative=True)
         moment = LEDGER.moment
         try:
@@ -150,7 +150,7 @@ class BackwardPass:
         return True
 
     def _run_fast(self) -> bool:
-        """The pass without hooks; False, before any change, where a hook is met or a gradient is NaN."""
+        """The pass without hooks; False, before any change, for a hook or a NaN gradient."""
         if self._run_compiled():
             return True
         visited: list[Any] = []
@@ -325,11 +325,11 @@ def _serial_of_leaf(pair: tuple[Any, Any]) -> int:
 
 
 DEPTH = 6
-"""Nodes by which passes are told apart from outside."""
+"""Nodes that distinguish passes from outside."""
 
 
 def _signature(seeds: Sequence[tuple[Any, Array]]) -> Any:
-    """What is alike in passes over one graph, and soon found: some of its last nodes."""
+    """The quickly found constant of passes over one graph: some of its last nodes."""
     signature: list[Any] = [len(seeds)]
     node = seeds[0][0] if seeds else None
     while node is not None and len(signature) < 2 * DEPTH:

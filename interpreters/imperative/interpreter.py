@@ -39,7 +39,7 @@ from func.interpreters.stage import Stage
 
 
 class TensorState:
-    """What a tensor owns besides its value: its gradient, and the hooks that run after its accumulation."""
+    """The state of a tensor besides its value: its gradient, and the hooks that run after its accumulation."""
 
     __slots__ = (
         "__weakref__",
@@ -100,13 +100,13 @@ class Imperative(FastGrad):
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if _has_inference_tensors:
-            self._refuse_inference((x, y))
+            self._check_inference((x, y))
         out = super().apply2(primitive, x, y)
         return self._with_state(out, primitive, (x, y)) if type(out) is Tracer and out._interpreter is self else out
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if _has_inference_tensors:
-            self._refuse_inference(args)
+            self._check_inference(args)
         out = super().apply(primitive, args, params)
         if primitive.multiple and type(out) is tuple:
             return self._with_states(out, primitive, args)
@@ -119,7 +119,7 @@ class Imperative(FastGrad):
             return tuple([boxed(value) for value in out])
         return boxed(out)
 
-    def _refuse_inference(self, args: Sequence[Any]) -> None:
+    def _check_inference(self, args: Sequence[Any]) -> None:
         if is_suspended(self.level):
             return
         for arg in args:
@@ -186,7 +186,7 @@ def _without_trailing(node: Any) -> Any:
 
 
 def unboxed_copy(value: Array) -> Array:
-    """The present value of a box, without the box."""
+    """The present value of a tracer, without the tracer."""
     return Tracer(value._interpreter, value._value, value._attached) if type(value) is Tracer else value
 
 
@@ -209,14 +209,14 @@ CLONE = CloneRule()
 
 
 def _line_and_operands(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
-    """What a node keeps while anomalies are detected."""
+    """The information that a node stores during anomaly detection."""
     from func.interpreters.imperative.anomalies import line_and_operands  # start-up time
 
     return line_and_operands(primitive, args, outs)
 
 
 def copy_of(value: Array) -> Array:
-    """A copy of a traced value: a box of its own and, of a tensor, a node of its own. Unrecorded, it has no history."""
+    """A copy of a traced value: a new tracer and, for a tensor, a new node. Unrecorded, it has no history."""
     if type(value) is not Tracer:
         return value
     owner = value._interpreter
@@ -242,7 +242,7 @@ def boxed(value: Array) -> Array:
 
 
 def mark_tensor(value: Array) -> Any:
-    """A value in a box, marked where inference mode is on."""
+    """A value in a tracer, marked in inference mode."""
     global _has_inference_tensors
     if type(value) is not Tracer:
         value = Tracer(EVALUATE, value, None)
@@ -275,7 +275,7 @@ def ambient() -> Imperative:
 
 
 def ambient_of(transform: Interpreter | None) -> Imperative:
-    """The imperative interpreter of a transform; None stands for outside of all."""
+    """The imperative interpreter of a transform; None means outside of all."""
     if transform is None:
         return TOP
     interpreter: Imperative | None = transform.ambient

@@ -58,7 +58,7 @@ class Packed:
 
 
 class PackedValues:
-    """What a node saves, whose arrays are packed."""
+    """The saved values of a node, with packed arrays."""
 
     __slots__ = ("structure",)
 

@@ -25,7 +25,7 @@ from func.interpreters.stage import Stage
 
 
 class History(NamedTuple):
-    """What a traced value keeps at each level when only its numbers change."""
+    """The state of a traced value at each level while only its numbers change."""
 
     owner: Interpreter
     attached: Any
@@ -73,7 +73,7 @@ def outlives(history: History | None, base_level: float, new: Array) -> bool:
     return type(new) is not Tracer or new._interpreter.level < history.owner.level
 
 
-def refuse_leaf(box: Tracer) -> None:
+def check_leaf_write(box: Tracer) -> None:
     """Raise for a leaf that requires a gradient, if writes to it are recorded."""
     owner = box._interpreter
     if type(owner) is Imperative and is_leaf_node(box._attached) and not is_suspended(owner.level):
@@ -84,7 +84,7 @@ def refuse_leaf(box: Tracer) -> None:
 
 
 def assign(box: Tracer, new: Array) -> None:
-    """Rebind a box to a new value. A tensor that retains its gradient retains that of its new value."""
+    """Rebind a tracer to a new value."""
     if type(new) is not Tracer:
         new = Tracer(EVALUATE, new, None)
     if new._interpreter.level > box._interpreter.level:

@@ -1,4 +1,4 @@
-"""How many arithmetic operations a primitive takes: formulas of leading terms, counted as textbooks count them.
+"""The arithmetic operations of primitives: formulas of leading terms, as in textbooks.
 
 A multiplication or an addition of real numbers is one operation. Functions weigh what they take in comparison, in
 round numbers. Moving data takes none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped, aval_of, bind, kept
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped, aval_of, bind, defensive_copy
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 
 
@@ -23,7 +23,7 @@ class Direct(Primitive):
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
-        saved = [kept(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
+        saved = [defensive_copy(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
         return out, self, (*saved, out)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -34,7 +34,7 @@ class Direct(Primitive):
         ]
 
     def pull_operations(self, saved: Sequence[Array], aval: Aval, params: Params) -> float:
-        """How many arithmetic operations a pullback takes, about."""
+        """The approximate number of arithmetic operations of a pullback."""
         if self.cost is None or isinstance(self.cost, (int, float)):
             return self.pull_factor * (self.cost or 0) * aval.size
         return self.pull_factor * self.cost([aval_of(x) for x in saved[:-1]], [aval], params)

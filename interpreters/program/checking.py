@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ProgramError
-from func.interpreters.core.parameters import could_exist, refusal_of
+from func.interpreters.core.parameters import could_exist, parameter_error
 from func.interpreters.program.printing import equation_text, names_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -48,44 +48,44 @@ def _check_equation(
     defined: set[Var],
     checked: dict[int, Program],
 ) -> None:
-    def refuse(what: str, cause: BaseException | None = None) -> NoReturn:
+    def fail(what: str, cause: BaseException | None = None) -> NoReturn:
         at = f"\n  from {equation.line}" if equation.line is not None else ""
         text = equation_text(program, equation)
         raise ProgramError(f"equation {number} of the program, `{text}`, is not valid: {what}{at}") from cause
 
     for x in equation.inputs:
         if type(x) is Var and x not in defined:
-            refuse(f"{names.get(x, 'one of its inputs')}, {x.aval}, is used before it is defined")
+            fail(f"{names.get(x, 'one of its inputs')}, {x.aval}, is used before it is defined")
     for key, nested in equation.nested():
         if id(nested) in checked:
             continue
         try:
             check_program(nested, checked)
         except ProgramError as error:
-            refuse(f"in {key}, {error}", error)
-    for var, aval in zip(equation.outputs, _expected(equation, refuse), strict=True):
+            fail(f"in {key}, {error}", error)
+    for var, aval in zip(equation.outputs, _expected(equation, fail), strict=True):
         if var in defined:
-            refuse(f"{names[var]} is defined twice")
+            fail(f"{names[var]} is defined twice")
         if not could_exist(var.aval):
-            refuse(f"no array is like its output {names[var]}")
+            fail(f"no array is like its output {names[var]}")
         if (var.shape, var.dtype) != (aval.shape, aval.dtype):
-            refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.primitive} gives {aval}")
+            fail(f"its output {names[var]} is declared as {var.aval}, but {equation.primitive} gives {aval}")
         defined.add(var)
 
 
-def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
+def _expected(equation: Equation, fail: Callable[..., NoReturn]) -> tuple[Aval, ...]:
     """The avals of the primitive's outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
-    refusal = refusal_of(equation.primitive, avals, equation.params)
-    if refusal is not None:
+    reason = parameter_error(equation.primitive, avals, equation.params)
+    if reason is not None:
         operands = ", ".join([repr(aval) for aval in avals])
-        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {refusal}")
+        fail(f"{equation.primitive} does not take ({operands}) with these parameters: {reason}")
     try:
         out = equation.primitive.aval(*avals, **equation.params)
     except Exception as error:
         operands = ", ".join([repr(aval) for aval in avals])
-        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {error}", error)
+        fail(f"{equation.primitive} does not take ({operands}) with these parameters: {error}", error)
     outs = tuple(out) if equation.primitive.multiple else (out,)
     if len(outs) != len(equation.outputs):
-        refuse(f"it has {len(equation.outputs)} outputs, but {equation.primitive} gives {len(outs)}")
+        fail(f"it has {len(equation.outputs)} outputs, but {equation.primitive} gives {len(outs)}")
     return outs

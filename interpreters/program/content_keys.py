@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 
-def exact_key(value: Any) -> Any:
+def typed_key(value: Any) -> Any:
     """A hashable value that is equal for values of the same type and content, recursively.
 
     The key of an object whose class defines equality consists of the parts of a copy; others equal themselves alone.
@@ -18,7 +18,7 @@ def exact_key(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _EXACT:
         return kind, value
-    if (own := getattr(kind, "_exact_key", None)) is not None:
+    if (own := getattr(kind, "_content_key", None)) is not None:
         return kind, own(value)
     if isinstance(value, np.generic):
         return kind, value.dtype.str, value.tobytes()
@@ -27,9 +27,9 @@ def exact_key(value: Any) -> Any:
     if isinstance(value, complex):
         return kind, struct.pack("dd", value.real, value.imag)
     if isinstance(value, tuple):
-        return kind, tuple([exact_key(member) for member in value])
+        return kind, tuple([typed_key(member) for member in value])
     if isinstance(value, frozenset):
-        return kind, frozenset([exact_key(member) for member in value])
+        return kind, frozenset([typed_key(member) for member in value])
     if kind.__eq__ is object.__eq__:
         return kind, value
     if hasattr(kind, "__dataclass_fields__"):  # `import func` does without the module
@@ -51,7 +51,7 @@ def _part_key(part: Any) -> Any:
         return tuple([(_part_key(key), _part_key(member)) for key, member in part.items()])
     if type(part) in (tuple, list):
         return type(part), tuple([_part_key(member) for member in part])
-    return exact_key(part) if isinstance(part, Hashable) else type(part)
+    return typed_key(part) if isinstance(part, Hashable) else type(part)
 
 
 class _Itself:
@@ -70,7 +70,7 @@ class _Itself:
 
 
 def content_key(value: Any) -> Any:
-    """A key like `exact_key` for values that may be unhashable: arrays, lists, dicts, partials.
+    """A key like `typed_key` for values that may be unhashable: arrays, lists, dicts, partials.
 
     A partial is its function and its arguments, a method its function and its object.
     """
@@ -86,7 +86,7 @@ def content_key(value: Any) -> Any:
     if kind is functools.partial:
         return kind, content_key(value.func), content_key(value.args), content_key(value.keywords)
     if isinstance(value, Hashable):
-        key = exact_key(value)
+        key = typed_key(value)
         try:
             hash(key)
         except TypeError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import Strides, dense_strides, stand_in
+from func.backends.array_helpers.strides import Strides, dense_strides, stand_in
 from func.interpreters.core import Array
 from func.interpreters.program.program import Equation, Var
 

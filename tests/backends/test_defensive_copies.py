@@ -15,7 +15,7 @@ from func.backends import defensive_copies as copies
 from func.backends.bit_digests import Digests
 from func.backends.llvm import machine
 from func.backends.llvm.threads import background
-from func.interpreters.core import kept
+from func.interpreters.core import defensive_copy
 
 N = 96
 STEPS = 20
@@ -68,11 +68,11 @@ def test_a_loop_keeps_one_copy(monkeypatch: Any, function: Callable[..., Any], o
     taken: list[Any] = []
 
     def counted(array: Any) -> Any:
-        copy = copies.kept_copy(array)
+        copy = copies.shared_copy(array)
         taken.append(copy)
         return copy
 
-    monkeypatch.setattr("func.interpreters.core.types.kept_copy", counted)
+    monkeypatch.setattr("func.interpreters.core.types.shared_copy", counted)
     a = np.asarray(matrix() + 2 * np.eye(N), order=order)
     func.vjp(lambda x: function(a, x), np.ones(N))
     assert len(taken) >= STEPS
@@ -116,26 +116,26 @@ def test_writes_between_uses_count(place: Any) -> None:
 
 def test_bits_are_compared_and_not_numbers() -> None:
     a = np.zeros((N, N))
-    first = kept(a)
+    first = defensive_copy(a)
     a[3, 3] = -0.0
-    second = kept(a)
+    second = defensive_copy(a)
     a[3, 3] = np.nan
-    third = kept(a)
+    third = defensive_copy(a)
     assert second is not first and np.signbit(second[3, 3]) and not np.signbit(first[3, 3])
-    assert kept(a) is third and kept(a.copy()) is not third
+    assert defensive_copy(a) is third and defensive_copy(a.copy()) is not third
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i8", "i2", "u1", "?", "g"])
 def test_dtypes_and_layouts(dtype: str) -> None:
     whole = np.ones((2 * N, 4 * N), dtype)
     for a in (whole, whole.T, whole[::2], whole[:, ::-1], whole.reshape(2, N, 4 * N).transpose(1, 0, 2)):
-        copy = kept(a)
-        again = kept(a)
+        copy = defensive_copy(a)
+        again = defensive_copy(a)
         assert again.strides == copy.strides and again.dtype == a.dtype
         assert not np.shares_memory(copy, a)
         np.testing.assert_array_equal(copy, a)
-    assert kept(whole) is kept(whole)
-    assert kept(whole.T) is kept(whole.T)
+    assert defensive_copy(whole) is defensive_copy(whole)
+    assert defensive_copy(whole.T) is defensive_copy(whole.T)
 
 
 def test_gradients_are_arrays_of_the_caller() -> None:
@@ -379,14 +379,14 @@ def test_writes_to_large_arrays_show_in_digests(monkeypatch: Any, place: Any, le
     monkeypatch.setattr(bit_digests, "DIGESTS", digests())
     a = np.random.default_rng(4).normal(size=(length, 99))
     assert a.nbytes > copies.LEAST_DIGEST
-    first = kept(a)
-    assert kept(a) is first
-    assert kept(a) is first
+    first = defensive_copy(a)
+    assert defensive_copy(a) is first
+    assert defensive_copy(a) is first
     before = a.copy()
     a[place] = a[place] * 3
-    second = kept(a)
+    second = defensive_copy(a)
     assert second is not first
     np.testing.assert_array_equal(first, before)
     np.testing.assert_array_equal(second, a)
-    assert kept(a) is second
+    assert defensive_copy(a) is second
     np.testing.assert_array_equal(first, before)

@@ -166,10 +166,10 @@ def test_texts_name_no_modules_from_above() -> None:
     [
         ("func.transforms.vmapping", "func.workers.mapping", INSIDE_PUBLIC),
         ("func.interpreters.compile.execution", "func.interpreters.compile.native.executable", COMPILER),
-        ("func.interpreters.core.types", "func.interpreters.host.refusals", INSIDE),
+        ("func.interpreters.core.types", "func.interpreters.host.swallowed_errors", INSIDE),
         ("func.linalg", "func.special", INSIDE_PUBLIC),
         ("func.workers.mapping", "func.transforms.vmapping", None),
-        ("func.interpreters.host.refusals", "func.interpreters.host.display", None),
+        ("func.interpreters.host.swallowed_errors", "func.interpreters.host.display", None),
     ],
 )
 def test_name_from_above_is_seen(module: str, imported: str, contract: str | None) -> None:

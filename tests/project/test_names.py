@@ -24,7 +24,7 @@ FILES = [
 # Modules of one name that have one subject, at different levels: public functions, their primitives, native code.
 # fmt: off
 SAME_SUBJECT = {
-    "checkpointing", "checks", "collectives", "contraction", "control", "convolution", "cumulative",
+    "checkpointing", "checks", "collectives", "contraction", "convolution", "cumulative",
     "diagonals", "elementary", "errors", "factorizations", "fft", "gamma", "indexing",
     "integrals", "inverses", "linalg", "matrix_functions", "modes", "normal", "products", "protocol",
     "reductions", "rules", "solving", "sorting", "sparse", "special", "spectra", "spectral",

@@ -484,7 +484,7 @@ def test_folders_that_others_may_write_are_not_used(
         cache.store(KEY, cache.ObjectCode(b"new", ()))
         cache.store(cache.digest("another program"), ENTRY)
     assert {record.getMessage() for record in caplog.records} == {
-        f"no compiled code is kept: of the folder {name}, others may write to it; it needs the mode 0700"
+        f"no cache of compiled code: of the folder {name}, others may write to it; it needs the mode 0700"
         for name in [[folder, f"v{cache.FORMAT}", KEY[0]][number]]
     }
     folders(folder)[number].chmod(0o700)

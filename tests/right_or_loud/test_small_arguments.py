@@ -271,7 +271,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 ERRORS["a traced place in a list for ufunc.at of a plain array"] = (
     lambda: func.vmap(lambda x: np.add.at(np.zeros(3), [x.astype(int)[0], 0], 1.0))(np.eye(2)),
     func.errors.TracerConversionError,
-    r"list that holds a traced value.*\n.*\n.*Write np\.array",
+    r"list with a traced value.*\n.*\n.*Write np\.array",
 )
 ERRORS["a column of a frame that is an array inside"] = (
     lambda: func.grad(lambda frame: np.sum(frame["x"]))(np.ones((2, 2))),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.support.strides import copy_lying
+from func.backends.array_helpers.strides import copy_with_strides
 
 V = np.array([0.5, 0.7, 1.1])
 A = np.arange(1.0, 7.0).reshape(2, 3)
@@ -638,7 +638,7 @@ def test_arguments_of_inner_calls_lie_as_what_was_given(inner: str, outer: str, 
 @pytest.mark.parametrize("layout", BATCHES)
 def test_copies_for_user_code_lie_as_the_original(layout: str) -> None:
     for x in BATCHES[layout](np.arange(48.0).reshape(2, 3, 8)[:, :, 1:7]):
-        copy = copy_lying(x)
+        copy = copy_with_strides(x)
         assert np.array_equal(copy, x)
         assert not np.shares_memory(copy, x)
         for shape in ((-1,), x.shape[::-1], (3, -1)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.support.inverses import lu_factors
+from func.backends.array_helpers.inverses import lu_factors
 from func.interpreters.core import primitive_named
 from tests.support.sampling import Sample, complex_, hermitian, real, restart, spd
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import Aval, Primitive, aval_of
-from func.interpreters.core.parameters import refusal_of
+from func.interpreters.core.parameters import parameter_error
 from func.interpreters.core.wiring import primitive_named
 from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.contraction import spec
@@ -120,7 +120,7 @@ def applied(operation: Operation, avals: tuple[Aval, ...]) -> tuple[tuple[Params
         return ()
     for params in options:
         try:
-            if refusal_of(primitive, avals, params) is not None:
+            if parameter_error(primitive, avals, params) is not None:
                 continue
             out = primitive.aval(*avals, **params)
             outs = tuple(out) if primitive.multiple else (out,)

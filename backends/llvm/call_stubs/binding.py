@@ -44,13 +44,13 @@ def bind(
 ) -> Callable[..., Any]:
     """A stub around the native function at address `run`, itself native if this interpreter allows it.
 
-    `i32 run(i8** inputs, i8** outputs, i8* arena)` gets the addresses of the data of the leaves of the arguments, of
-    memory for the leaves of the result, both in the order of `signature.leaves`, and of scratch memory aligned to 64
-    bytes. It returns 0, or a status.
+    `i32 run(i8** inputs, i8** outputs, i8* arena)` gets the addresses of the arguments' leaves and of memory for the
+    result's leaves, both in the order of `signature.leaves`. `arena` is scratch memory aligned to 64 bytes. It returns
+    0, or a status.
 
     `slow` gets arguments that differ from the signature, unchanged. `failed` gets the status and the arguments if `run`
-    returned one, unless it set a Python error, which is raised. `owner` lives as long as the stub: whatever owns the
-    code at `run`.
+    returned one, unless it set a Python error, which is raised. `owner` owns the code at `run`, and lives as long as
+    the stub.
 
     >>> code = machine.compile_ir('''define i32 @run(ptr %inputs, ptr %outputs, ptr %arena) {
     ...     %source = load ptr, ptr %inputs
@@ -76,7 +76,7 @@ def bind_deferred(
     failed: Callable[..., Any],
     owner: object = None,
 ) -> Callable[..., Any]:
-    """What `bind` returns, without waiting for the code of native stubs.
+    """The result of `bind`, without waiting for the code of native stubs.
 
     Until that is there a Python stub takes the calls; after MAX_DEFERRED_CALLS of them the caller does wait.
     """
@@ -109,7 +109,7 @@ def release_memory(stub: Callable[..., Any]) -> None:
 
 
 def can_bind_natively() -> bool:
-    """Whether the code of native stubs is there, and no background compilation is left to do."""
+    """Whether the code of native stubs exists, and no background compilation is left."""
     global _code, _has_searched
     if not capi.available():
         return background.is_done()
@@ -132,7 +132,7 @@ def native_stub(
     failed: Callable[..., Any],
     owner: object = None,
 ) -> Callable[..., Any]:
-    """What `bind` returns, as native code; for interpreters with `capi.available()`.
+    """The native result of `bind`, for interpreters with `capi.available()`.
 
     A signature with too many leaves for the stack gets a Python stub.
     """
@@ -150,11 +150,12 @@ _definitions: dict[int, capi.MethodDefinition] = {}
 
 
 def _definition(address: int) -> capi.MethodDefinition:
-    """The definition of functions with the code at an address. It lives for ever: CPython reads it as a function goes,
-    when the garbage collector has freed the memory of what goes with the function. Threads that ask for it at the same
-    time get the same one, which `functools.cache` does not promise."""
-    made = capi.MethodDefinition(b"call_stub", address, capi.METH_FASTCALL_KEYWORDS, None)
-    return _definitions.setdefault(address, made)
+    """The definition of functions with the code at an address. It lives for ever: CPython reads it while it frees a
+    function, perhaps after the collection of everything else. Concurrent requests get the same one, which
+    `functools.cache` does not promise.
+    """
+    definition = capi.MethodDefinition(b"call_stub", address, capi.METH_FASTCALL_KEYWORDS, None)
+    return _definitions.setdefault(address, definition)
 
 
 @functools.cache
@@ -195,7 +196,7 @@ def python_stub(
     failed: Callable[..., Any],
     owner: object = None,
 ) -> Callable[..., Any]:
-    """What `bind` returns, in Python: it checks arguments, calls `run` by ctypes, and makes the result."""
+    """The Python result of `bind`: it checks arguments, calls `run` by ctypes, and makes the result."""
     kind = ctypes.CFUNCTYPE if signature.releases_gil else ctypes.PYFUNCTYPE
     call = kind(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(run)
     expected = list(leaves(signature.args))
@@ -243,7 +244,7 @@ def _result_objects(results: Iterable[Leaf], outputs: Iterable[Any]) -> Iterator
 
 
 def _readable(leaf: Leaf, value: Any) -> Any:
-    """The array whose memory is read for a leaf. Raises Mismatch for a value that a native stub would not take."""
+    """The array with the memory of a leaf. Raises Mismatch for a value that a native stub would reject."""
     if leaf.kind == "python":
         if type(value) is not PYTHON_TYPES[leaf.dtype] or (
             type(value) is int and not -LARGEST_INT - 1 <= value <= LARGEST_INT

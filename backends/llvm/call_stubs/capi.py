@@ -103,7 +103,7 @@ def numpy_table() -> Any:
 
 @functools.cache
 def abi() -> str:
-    """The versions of Python and NumPy that code depends on if it reads these fields, as part of a cache key.
+    """The versions of Python and NumPy for the cache key of code that reads these fields.
 
     >>> abi().startswith("cp3")
     True
@@ -123,13 +123,13 @@ def why_unavailable() -> str | None:
     if platform.python_implementation() != "CPython":
         return f"{platform.python_implementation()} has another object layout than CPython"
     if not (3, 11) <= sys.version_info[:2] <= (3, 14):
-        return f"the object layout of Python {sys.version_info.major}.{sys.version_info.minor} is not known"
+        return f"the object layout of Python {sys.version_info.major}.{sys.version_info.minor} is unknown"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "this Python runs without the global interpreter lock"
     if sys.byteorder != "little" or sys.maxsize < 2**62:
-        return "objects are read on 64-bit little-endian machines only"
+        return "native code reads objects on 64-bit little-endian machines only"
     if int(np.__version__.split(".")[0]) != 2:
-        return f"the array layout of NumPy {np.__version__} is not known"
+        return f"the array layout of NumPy {np.__version__} is unknown"
     sizes = [kind.__basicsize__ for kind in (object, float, complex, list)]
     if sizes != [16, 24, 32, 40]:
         return f"objects, floats, complex numbers and lists have {sizes} bytes"
@@ -176,7 +176,7 @@ def _word(value: object, offset: int) -> int:
 
 @functools.cache
 def scalar_offset(dtype: np.dtype[Any]) -> int | None:
-    """The offset of the number in a NumPy scalar of this dtype, or None if it cannot be found."""
+    """The offset of the number in a NumPy scalar of this dtype, or None if it is unknown."""
     if dtype == np.bool_:
         patterns = [b"\x01", b"\x00"]
     else:

@@ -13,7 +13,7 @@ from func.backends.llvm.call_stubs.binding import bind_deferred, can_bind_native
 from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, StubSignature, Tree, tree_of
 from func.backends.llvm.machine import MachineCode, compile_ir, load_code, lock
 from func.backends.llvm.math.own_functions import host_features
-from func.backends.loops.interface import FOUND_NAN, ArraySpec, Interface
+from func.backends.loops.interface import HAS_NAN, ArraySpec, Interface
 from func.backends.records import Record
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class NativeExecutable:
         self._program = program
         self.interface = self.program.interface if interface is None else interface
         self.fallback = fallback
-        """Computes the same with NumPy: for arguments that native code refuses, and to raise NumPy's errors."""
+        """Computes the same with NumPy: for arguments that native code rejects, and to raise NumPy's errors."""
         self.nan_safe = nan_safe
         """Computes the outputs if native code has found a NaN among them."""
         self._code: MachineCode | None = None
@@ -48,15 +48,15 @@ class NativeExecutable:
 
     @property
     def program(self) -> NativeProgram:
-        """The description of the kernels, made now if the code has come from the disk."""
+        """The description of the kernels, made now if the code is from the disk cache."""
         if not isinstance(self._program, Record):
             self._program = self._program()
-        made: Any = self._program
-        program: NativeProgram = made
+        program_or_maker: Any = self._program
+        program: NativeProgram = program_or_maker
         return program
 
     def load(self, key: str) -> bool:
-        """Use the object code that is kept under a key; whether there is any."""
+        """Use the cached object code of a key; whether there is any."""
         reference: Any = weakref.ref(self)  # which keeps the code
         with lock:
             code = load_code(key, lambda: reference().module())
@@ -124,7 +124,7 @@ class NativeExecutable:
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs after native code has returned a status."""
-        run = self.nan_safe if status == FOUND_NAN and self.nan_safe is not None else self.fallback
+        run = self.nan_safe if status == HAS_NAN and self.nan_safe is not None else self.fallback
         return run(*inputs)  # type: ignore[no-any-return]
 
     def tree_stub(
@@ -167,12 +167,12 @@ class NativeExecutable:
             return self.failed(status, inputs)
 
         stub = self.stub(args, result, slow, failed)
-        reference: Any = weakref.ref(stub)  # of what the stub calls, that must not hold it
+        reference: Any = weakref.ref(stub)  # the stub's callees must not hold a reference to it
         self._flat_stub = reference
         return stub
 
     def strict_stub(self, slow: Callable[..., Any], keeps_outputs: bool = True) -> Callable[..., tuple[Any, ...]]:
-        """`flat_stub`, which leaves inputs to `slow` that do not match, or do not lie as code reads them."""
+        """`flat_stub`, which passes inputs to `slow` that do not match, or have an unexpected layout."""
         args = tuple([leaf_of(argument) for argument in self.interface.inputs])
         result = tuple([leaf_of(output) for output in self.interface.outputs])
 

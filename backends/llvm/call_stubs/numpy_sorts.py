@@ -5,8 +5,8 @@ Every dtype has a table of C functions, which is part of NumPy's ABI: among them
     int sort(void *elements, npy_intp length, void *array)
     int argsort(void *elements, npy_intp *order, npy_intp length, void *array)
 
-for each kind of sort. Those of numbers look at nothing but the elements, neither at the array nor at Python, so native
-code may call them in any thread. They are the loops that `np.sort` and `np.argsort` run, for the processor at hand.
+for each kind of sort. Those of numbers use only the elements, neither the array nor Python, so native code may call
+them in any thread. They are the loops that `np.sort` and `np.argsort` run, for the processor at hand.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ FIRST_SORT: Final = 33
 """The place of `sort` in the table of a dtype, after 21 casts and twelve other functions; `argsort` follows. Each has
 one function for every kind. Source: PyArray_ArrFuncs in numpy/_core/include/numpy/ndarraytypes.h."""
 KINDS: Final = {"quicksort": 0, "stable": 2}
-"""The places of the kinds. All other names stand for one of the two, but "heapsort", in which versions differ."""
+"""The places of the kinds. All other names mean one of the two, except "heapsort", which varies with the version."""
 FUNCTIONS: Final = {"sort": 0, "argsort": 3}
 CHECKED: Final = (3, 1, 2, 1, 0, 3, 2, 0) * 5
-"""What a function must sort as NumPy does before native code calls it: more elements than sorting networks take."""
+"""The sample that a function must sort as NumPy does: more elements than sorting networks take."""
 
 _SORT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
 _ARGSORT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
 
 
 def address_of(name: str) -> int | None:
-    """The address of a sort, by its name; None for other names, and where NumPy has no such function.
+    """The address of a sort, by its name; None for other names, and if NumPy has no such function.
 
     >>> address_of("func_numpy_sort_float64_stable") is None, address_of("func_dgemm")
     (False, None)
@@ -60,9 +60,9 @@ def _checked(function: str, dtype: np.dtype[Any], kind: str) -> int | None:
     elements = np.array(CHECKED).astype(dtype)
     order = np.arange(elements.size)
     result = elements.copy() if function == "sort" else order
-    wanted = getattr(np, function)(elements, kind=kind)
+    expected = getattr(np, function)(elements, kind=kind)
     if function == "sort":
         status = _SORT(address)(result.ctypes.data, result.size, None)
     else:
         status = _ARGSORT(address)(elements.ctypes.data, order.ctypes.data, order.size, None)
-    return int(address) if status == 0 and result.tobytes() == wanted.tobytes() else None
+    return int(address) if status == 0 and result.tobytes() == expected.tobytes() else None

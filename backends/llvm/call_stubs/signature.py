@@ -76,9 +76,9 @@ class StubSignature(NamedTuple):
     """The trees of a stub's positional arguments, and the tree of its result.
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
-    during the computation. The leaves of the arguments at the places in a pair of `separate` must not
-    overlap in memory, nor one with memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs`
-    the stub holds on to large arrays that it has returned, and returns them again when nobody else has them.
+    during the computation. The leaves of the arguments at the places in a pair of `separate` must not overlap in
+    memory, nor one with memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs` the stub
+    keeps references to large arrays that it has returned, and reuses them once nothing else refers to them.
     """
 
     args: tuple[Tree, ...]
@@ -91,7 +91,7 @@ class StubSignature(NamedTuple):
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
-    """The children of a dict in the order in which optree visits them."""
+    """The children of a dict in optree's order."""
     import optree  # start-up time: few programs take dicts
 
     keys = list(tree)
@@ -101,7 +101,7 @@ def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
 
 
 def _interned(key: Any) -> Any:
-    """The key as Python's compiler stores it in code, so that a look-up compares pointers."""
+    """The key, interned like Python's constants, so that a look-up compares pointers."""
     return sys.intern(key) if type(key) is str else key
 
 

@@ -28,7 +28,7 @@ from func.backends.llvm.call_stubs import capi
 from func.backends.llvm.call_stubs.signature import OVERLAP
 from func.backends.llvm.call_stubs.stub_table import (
     ALIGNMENT,
-    KEPT_PER_OUTPUT,
+    ARRAYS_PER_OUTPUT,
     SPARE_ARENAS,
     WORD_SIZE,
     ArgNode,
@@ -122,7 +122,7 @@ class StubBuilder(IRBuilder):
 
     @contextmanager
     def records(self, first: Value, length: Value) -> Iterator[Value]:
-        """Inside, write what runs for each record of `length` bytes of records, which start with their own length."""
+        """Inside, write the code for each record of `length` bytes of records, which start with their own length."""
         with self.while_less(length) as offset:
             record = self.at(first, offset)
             yield record
@@ -192,9 +192,9 @@ def stub_module() -> Module:
     result = b.call(make_result, [b.table, frame])
     b.require(b.different(result, NULL), failure)
     # References to parts of the arguments come first; the call still owns these.
-    held = b.head(Head.HELD)
-    b.write(held, frame)
-    with b.if_then(b.different(held, WORD(0))):
+    owned_count = b.head(Head.OWNED)
+    b.write(owned_count, frame)
+    with b.if_then(b.different(owned_count, WORD(0))):
         b.call(release, [b.table, frame])
     b.ret(result)
     b.position_at_end(mismatch)
@@ -213,7 +213,7 @@ def _emit_read_arguments(module: Module) -> Function:
         value = _node_object(b, node, arguments, frame, mismatch)
         data = _node_data(b, node, value, frame, mismatch)
         b.store(data, b.at(frame, b.field(node, ArgNode.TARGET)))
-        with b.if_then(b.different(b.field(node, ArgNode.IS_HELD), WORD(0))):
+        with b.if_then(b.different(b.field(node, ArgNode.IS_OWNED), WORD(0))):
             b.increment(value)
             b.own(frame, value)
     b.ret(BIT(1))
@@ -325,8 +325,8 @@ def _emit_allocate_outputs(module: Module) -> Function:
     with b.records(b.head(Head.FIRST_OUTPUT, POINTER), b.head(Head.OUTPUT_BYTES)) as record:
 
         def array() -> Value:
-            is_kept = b.different(b.field(record, Output.KEPT), WORD(0))
-            array = b.choose_if(is_kept, lambda: b.call(reuse, [b.table, record]), lambda: _new_output(b, record))
+            is_reused = b.different(b.field(record, Output.REUSED), WORD(0))
+            array = b.choose_if(is_reused, lambda: b.call(reuse, [b.table, record]), lambda: _new_output(b, record))
             b.require(b.different(array, NULL), no_memory)
             b.own(frame, array)
             return b.read(array, capi.ARRAY_DATA)
@@ -354,11 +354,11 @@ def _new_output(b: StubBuilder, record: Value) -> Value:
 
 
 def _emit_reuse_array(module: Module) -> Function:
-    """A function of table and record: a kept array to which nothing else refers, or else a new one."""
+    """A function of table and record: an array for reuse without other references, or else a new one."""
     b = StubBuilder(module, "reuse_array", POINTER, [POINTER] * 2, is_inlined=False)
     _, record = b.args
-    arrays = b.field(record, Output.KEPT, POINTER)
-    with b.loop(WORD(KEPT_PER_OUTPUT)) as index:
+    arrays = b.field(record, Output.REUSED, POINTER)
+    with b.loop(WORD(ARRAYS_PER_OUTPUT)) as index:
         array = b.read(b.item(arrays, index))
         in_use = b.append_basic_block("in_use")
         b.require(b.different(array, NULL), in_use)
@@ -369,10 +369,10 @@ def _emit_reuse_array(module: Module) -> Function:
     array = _new_output(b, record)
     b.require(b.different(array, NULL), b.block_returning(NULL))
     oldest = b.read(arrays)
-    for place in range(1, KEPT_PER_OUTPUT):
+    for place in range(1, ARRAYS_PER_OUTPUT):
         b.write(b.read(arrays, WORD_SIZE * place), arrays, WORD_SIZE * (place - 1))
     b.increment(array)
-    b.write(array, arrays, WORD_SIZE * (KEPT_PER_OUTPUT - 1))
+    b.write(array, arrays, WORD_SIZE * (ARRAYS_PER_OUTPUT - 1))
     # This comes last, as it may run a destructor that calls the stub.
     b.decrement(oldest)
     b.ret(array)
@@ -380,7 +380,7 @@ def _emit_reuse_array(module: Module) -> Function:
 
 
 def _require_unused(b: StubBuilder, array: Value, record: Value, in_use: Block) -> None:
-    """Jump to a block unless there is no other reference to an array, weak or strong, and it is as it was made."""
+    """Jump to a block unless an array has no other reference, weak or strong, and is unchanged."""
     # The lower half of the reference count: since Python 3.14 the upper half has flags.
     b.require(b.equal(b.read(array, 0, INT), INT(1)), in_use)
     b.require(b.equal(b.read(array, capi.ARRAY_WEAKREFS), NULL), in_use)
@@ -422,7 +422,7 @@ def _emit_make_result(module: Module) -> Function:
                 ContainerKind.DICT: lambda: _fill_dict(b, record, frame, failure),
             },
         )
-    b.ret(_moved_out(b, b.at(frame, b.head(Head.RESULT))))
+    b.ret(_take_reference(b, b.at(frame, b.head(Head.RESULT))))
     return b.function
 
 
@@ -451,7 +451,7 @@ def _new_number(b: StubBuilder, record: Value, frame: Value) -> Value:
     )
 
 
-def _moved_out(b: StubBuilder, place: Value) -> Value:
+def _take_reference(b: StubBuilder, place: Value) -> Value:
     """A reference that the call owned and that another object owns now."""
     value = b.read(place)
     b.write(NULL, place)
@@ -466,7 +466,7 @@ def _new_container(b: StubBuilder, value: Value, frame: Value, failure: Block) -
 
 @contextmanager
 def _items(b: StubBuilder, record: Value, frame: Value) -> Iterator[tuple[Value, Value, Value]]:
-    """Inside, write what runs for the index, the place of the reference, and the key of each item."""
+    """Inside, write the code for the index, the place of the reference, and the key of each item."""
     pairs = b.at(record, WORD_SIZE * Container.SIZE)
     with b.loop(b.field(record, Container.COUNT)) as index:
         pair = b.item(pairs, b.shl(index, WORD(1)))
@@ -477,14 +477,14 @@ def _fill_tuple(b: StubBuilder, record: Value, frame: Value, failure: Block) -> 
     new = _new_container(b, b.call_c("PyTuple_New", b.field(record, Container.COUNT)), frame, failure)
     slots = b.at(new, capi.TUPLE_ITEMS)
     with _items(b, record, frame) as (index, place, _):
-        b.write(_moved_out(b, place), b.item(slots, index))
+        b.write(_take_reference(b, place), b.item(slots, index))
 
 
 def _fill_list(b: StubBuilder, record: Value, frame: Value, failure: Block) -> None:
     new = _new_container(b, b.call_c("PyList_New", b.field(record, Container.COUNT)), frame, failure)
     slots = b.read(new, capi.LIST_ITEMS)
     with _items(b, record, frame) as (index, place, _):
-        b.write(_moved_out(b, place), b.item(slots, index))
+        b.write(_take_reference(b, place), b.item(slots, index))
 
 
 def _fill_dict(b: StubBuilder, record: Value, frame: Value, failure: Block) -> None:
@@ -492,7 +492,7 @@ def _fill_dict(b: StubBuilder, record: Value, frame: Value, failure: Block) -> N
     with _items(b, record, frame) as (_, place, key):
         status = b.call_c("PyDict_SetItem", new, key, b.read(place), result=INT)
         b.require(b.equal(status, INT(0)), failure)
-        b.decrement(_moved_out(b, place))
+        b.decrement(_take_reference(b, place))
 
 
 def _emit_release(module: Module) -> Function:
@@ -519,7 +519,7 @@ def _emit_decline(module: Module, release: Function) -> Function:
 def _emit_abandon(module: Module, release: Function) -> Function:
     """A function of table, arguments, frame and status that ends a call without a result.
 
-    An error that is set is raised as it is; otherwise the status goes to the function for failures.
+    It raises a pending error unchanged; otherwise the status goes to the function for failures.
     """
     b = StubBuilder(module, "abandon", POINTER, [POINTER, POINTER, POINTER, INT], is_inlined=False)
     table, arguments, frame, status = b.args

@@ -32,7 +32,7 @@ WORD_SIZE: Final = 8
 SLOT: Final = 32
 """Bytes for a number of any dtype."""
 ALIGNMENT: Final = 64
-"""Of frames and scratch memory."""
+"""The alignment of frames and scratch memory."""
 MAX_FRAME: Final = 1 << 17
 """Most bytes of the stack for a call."""
 MAX_STACK_ARENA: Final = 1 << 13
@@ -40,11 +40,11 @@ MAX_STACK_ARENA: Final = 1 << 13
 MAX_SPARE_ARENA: Final = 1 << 28
 """Most bytes of scratch memory that a stub keeps for the next call."""
 SPARE_ARENAS: Final = 8
-"""How many arrays of scratch memory a stub keeps: those of concurrent calls."""
+"""The number of scratch arrays that a stub keeps: those of concurrent calls."""
 MIN_REUSED_OUTPUT: Final = 1 << 18
-"""Fewest bytes of an output whose arrays are kept for reuse."""
-KEPT_PER_OUTPUT: Final = 2
-"""How many arrays are kept for such an output."""
+"""The fewest bytes of an output whose arrays are reused."""
+ARRAYS_PER_OUTPUT: Final = 2
+"""The number of arrays that the stub keeps for such an output."""
 
 
 class Head:
@@ -68,7 +68,7 @@ class Head:
     OUTPUT_ADDRESSES = 12
     REFERENCES = 13
     """Offset in the frame of the references that the call owns: those to parts of its arguments come first."""
-    HELD = 14
+    OWNED = 14
     """Number of references to parts of the arguments."""
     RESULT = 15
     ARENA = 16
@@ -76,7 +76,7 @@ class Head:
     ARENA_LENGTH = 17
     """Length of that array."""
     SPARE_ARENAS = 18
-    """Address of the spare arrays, or 0 if none are kept."""
+    """Address of the spare arrays, or 0 without any."""
     RELEASES_GIL = 19
     ARRAY_TYPE = 20
     BYTE_DTYPE = 21
@@ -115,7 +115,7 @@ class ArgNode:
     VALUE = 7
     TARGET = 8
     """Offset in the frame of the address of the data, or of the container."""
-    IS_HELD = 9
+    IS_OWNED = 9
     """Whether the call takes a reference to the object."""
     COUNT = 10
     """Number of items, or of dimensions."""
@@ -125,7 +125,7 @@ class ArgNode:
 
 
 class Fetch:
-    """How the object of a node is found."""
+    """The ways to find the object of a node."""
 
     ARGUMENT = 0
     TUPLE = 1
@@ -134,7 +134,7 @@ class Fetch:
 
 
 class Check:
-    """What the object of a node must be."""
+    """The required kinds of the object of a node."""
 
     ARRAY = 0
     """An array, or a scalar of type ALTERNATIVE whose number is at VALUE."""
@@ -162,15 +162,15 @@ class Output:
     REFERENCE = 4
     """Offset in the frame of the reference to the object."""
     DTYPE = 5
-    KEPT = 6
-    """Address of the arrays that are kept for reuse, or 0."""
+    REUSED = 6
+    """Address of the arrays for reuse, or 0."""
     FLAGS = 7
     COUNT = 8
     SIZE = 9
 
 
 class OutputKind:
-    """The objects that outputs become."""
+    """The kinds of objects of outputs."""
 
     ARRAY = 0
     SCALAR = 1
@@ -202,14 +202,14 @@ _CONTAINER_KINDS: Final = {tuple: ContainerKind.TUPLE, list: ContainerKind.LIST,
 _FETCHES: Final = {tuple: Fetch.TUPLE, list: Fetch.LIST, dict: Fetch.DICT}
 _NUMBER_KINDS: Final = {"b": OutputKind.BOOL, "i": OutputKind.INT, "f": OutputKind.FLOAT, "c": OutputKind.COMPLEX}
 _NO_DTYPE_KIND: Final = -1
-"""In place of the eight bytes of a dtype whose copies cannot be recognized."""
+"""The value instead of a dtype's eight bytes if copies of it cannot be recognized."""
 
 
 class StubTable:
     """The table of a stub that calls `run` at an address, `slow` and `failed`.
 
-    `words` is the table. `objects` are those whose addresses it holds; they must live as long as it does. `places` has
-    the memory that is kept for the next call.
+    `words` is the table. `objects` are those at its addresses; they must live as long as it does. `places` has the
+    memory for reuse by the next call.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class StubTable:
         results = list(leaves(signature.result))
         self._keeps_outputs = signature.keeps_outputs
         reused = sum([self._is_reused(leaf) for leaf in results])
-        self.places = _empty_places(SPARE_ARENAS + KEPT_PER_OUTPUT * reused)
+        self.places = _empty_places(SPARE_ARENAS + ARRAYS_PER_OUTPUT * reused)
         self._next_place = SPARE_ARENAS
         self._inputs = self._allocate(WORD_SIZE * len(list(leaves(signature.args))))
         self._outputs = self._allocate(WORD_SIZE * len(results))
@@ -238,7 +238,7 @@ class StubTable:
         self.objects += [self.places, slow, failed]
 
     def _is_reused(self, leaf: Leaf) -> bool:
-        """Whether the stub keeps an output's arrays, and uses one again that nothing else refers to."""
+        """Whether the stub keeps an output's arrays, and reuses one without other references."""
         return self._keeps_outputs and bool(leaf.shape) and leaf.nbytes >= MIN_REUSED_OUTPUT
 
     def _allocate(self, size: int = WORD_SIZE, alignment: int = WORD_SIZE) -> int:
@@ -277,8 +277,8 @@ class StubTable:
     def _add_node(self, tree: Tree, fetch: int, parent: int, key: int, is_shared: bool) -> None:
         """Add the record of a node of the arguments and those below it.
 
-        The items of a list or dict are shared: other code may drop them during the call, so the call takes a reference
-        to those that it goes on to use.
+        The items of a list or dict are shared: other code may drop them during the call, so the call takes references
+        to those that it uses later.
         """
         words: dict[int, int] = {ArgNode.FETCH: fetch, ArgNode.PARENT: parent, ArgNode.KEY: key}
         if isinstance(tree, Leaf):
@@ -293,8 +293,8 @@ class StubTable:
                     ArgNode.COUNT: len(tree),
                 }
         if is_shared and words[ArgNode.CHECK] in (Check.ARRAY, Check.NUMBER, Check.CONTAINER):
-            words[ArgNode.IS_HELD] = 1
-            self.head[Head.HELD] += 1
+            words[ArgNode.IS_OWNED] = 1
+            self.head[Head.OWNED] += 1
         self._add_record(ArgNode.SIZE, words, tree.shape if isinstance(tree, Leaf) else ())
         if tree is None or isinstance(tree, Leaf):
             return
@@ -329,9 +329,9 @@ class StubTable:
         """Add the records of outputs and containers. None is an output, too, without memory for its data."""
         head = self.head
         outputs = list(_with_none(tree))
-        references = head[Head.HELD] + len(outputs) + count_containers(tree)
+        references = head[Head.OWNED] + len(outputs) + count_containers(tree)
         head[Head.REFERENCES] = self._allocate(WORD_SIZE * references)
-        first = head[Head.REFERENCES] + WORD_SIZE * head[Head.HELD]
+        first = head[Head.REFERENCES] + WORD_SIZE * head[Head.OWNED]
         head[Head.FIRST_OUTPUT] = len(self._records)
         for number, leaf in enumerate(outputs):
             self._add_output(leaf, first + WORD_SIZE * number)
@@ -375,8 +375,8 @@ class StubTable:
                 Output.FLAGS: _flags(leaf),
             }
             if self._is_reused(leaf):
-                words[Output.KEPT] = self.places.ctypes.data + WORD_SIZE * self._next_place
-                self._next_place += KEPT_PER_OUTPUT
+                words[Output.REUSED] = self.places.ctypes.data + WORD_SIZE * self._next_place
+                self._next_place += ARRAYS_PER_OUTPUT
             self._add_record(Output.SIZE, words, (*leaf.shape, *_strides(leaf)))
             return
         kind = OutputKind.SCALAR if leaf.kind == "array" else _NUMBER_KINDS[leaf.dtype.kind]
@@ -424,10 +424,10 @@ def _strides(leaf: Leaf) -> list[int]:
 
 
 def empty(places: Any) -> None:
-    """Drop the arrays that are kept in places; they are NULL again.
+    """Drop the arrays in places, which become NULL again.
 
-    A thread that calls the stub meanwhile takes an array out of its place or finds none: one call of C code reads and
-    clears all places.
+    A concurrent call of the stub takes an array out of its place or gets none: one call of C code reads and clears all
+    places.
     """
     words = np.ctypeslib.as_array((ctypes.c_int64 * len(places)).from_address(places.ctypes.data))
     taken = np.empty_like(words)
@@ -438,7 +438,7 @@ def empty(places: Any) -> None:
 
 
 def _empty_places(number: int) -> Any:
-    """An array of objects whose items are NULL, which NumPy reads as None. It owns the references that come there."""
+    """An array of objects whose items are NULL, which NumPy reads as None. It owns the references stored there."""
     places = np.empty(number, object)
     ctypes.memset(places.ctypes.data, 0, places.nbytes)
     for _ in range(number):

@@ -1,5 +1,5 @@
 """Kernel descriptions as LLVM IR.
 
-A native program comes in: nests, library calls, buffers. One IR function that runs it comes out, with explicit vectors
-and with chunks as functions of their own.
+A native program (nests, library calls, buffers) becomes one IR function, with explicit vectors and with chunks as
+separate functions.
 """

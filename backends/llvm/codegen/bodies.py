@@ -44,7 +44,7 @@ class BodyEmitter:
         self.regs = regs
         self.bases: dict[Any, ir.Value] = {} if bases is None else bases
         self.repeated: Any = None
-        """A mask of lanes that were computed before, which reductions skip."""
+        """A mask of lanes computed before, which reductions skip."""
 
     def value(self, x: kernels.Operand) -> Value:
         """An operand, in every lane."""

@@ -1,7 +1,7 @@
 """Products of matrices: small ones as loops over registers, large ones by BLAS.
 
-Written out, a product goes over blocks of rows and of vectors of columns whose sums stay in registers while the summed
-axis runs through; a product whose operands both have the summed axis last sums vectors instead.
+Small products loop over blocks of rows and of vectors of columns, whose sums stay in registers during the summed axis.
+If the summed axis is last in both operands, a product sums vectors instead.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DotPrinter:
         task.run()
 
     def _grid(self, dot: Dot) -> Grid:
-        """The chunks of a product; rows and columns are cut only for BLAS whose threads can be controlled."""
+        """The chunks of a product; cuts rows and columns only for BLAS with a controllable number of threads."""
         oriented = _oriented(*_matrices(dot, [None] * 3), *dot.sizes)
         if not self._is_large(dot.out.buffer.dtype, *oriented):
             return dot.grid[0], 1, 1
@@ -109,13 +109,14 @@ class DotPrinter:
         elif x.second == 1 and y.first == 1 and k > 1:
             self._by_rows_of_both(dtype, *oriented)
         else:
-            self._plain(dtype, *oriented)
+            self._element_by_element(dtype, *oriented)
 
     def _by_rows_of_both(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> None:
-        """Where the summed axis is the last of both operands: sums along it, or a copy of the smaller operand if the
-        other one has many rows, which saves adding up the lanes of every sum."""
+        """For a summed axis that is last in both operands: sums along it, or a copy of the smaller operand if the other
+        one has many rows, which saves adding up the lanes of every sum.
+        """
         if out.second != 1 and out.first == 1:
             out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
         if out.second == 1 and m >= REPEATED and n >= ROWS and k * n * dtype.itemsize <= PACKED:
@@ -148,9 +149,9 @@ class DotPrinter:
     ) -> None:
         """A large product: the whole of it, or one chunk of its rows and columns."""
         is_thin = self._is_thin(dtype, out, x, y, m, k, n)
-        made = number if is_thin else functools.partial(routines.constant, self.builder)
-        i, rows = self._chunk_of(m, cuts[0], cuts[1], made)
-        j, columns = self._chunk_of(n, cuts[1], 1, made)
+        value = number if is_thin else functools.partial(routines.constant, self.builder)
+        i, rows = self._chunk_of(m, cuts[0], cuts[1], value)
+        j, columns = self._chunk_of(n, cuts[1], 1, value)
         left = self._at(dtype, x.start, (i, x.first))
         right = self._at(dtype, y.start, (j, y.second))
         target = self._at(dtype, out.start, (i, out.first), (j, out.second))
@@ -173,15 +174,15 @@ class DotPrinter:
         )
 
     def _thin_product(self, dtype: DType, arguments: Sequence[ir.Value]) -> None:
-        """Call the function of products that have a short side."""
+        """Call the function of products with a short side."""
         module, name = self.builder.module, thin_products.name_of(self.features, dtype)
         kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
         function = module.globals.get(name) or ir.Function(module, kind, name)
         function.attributes.add("nounwind")
         self.builder.call(function, arguments)
 
-    def _chunk_of(self, length: int, cuts: int, others: int, made: Callable[[int], ir.Value]) -> tuple[ir.Value, Any]:
-        """The start of the chunk along an axis, and its length: what `made` makes of it where it depends on the chunk.
+    def _chunk_of(self, length: int, cuts: int, others: int, value: Callable[[int], ir.Value]) -> tuple[ir.Value, Any]:
+        """The start of the chunk along an axis, and its length, as values if it depends on the chunk.
 
         `others` is the number of successive chunks with the same place along the axis.
         """
@@ -191,7 +192,7 @@ class DotPrinter:
         place = b.urem(b.udiv(self.chunk, number(others)), number(cuts))
         step = step_of(length, cuts)
         is_last = b.icmp_unsigned("==", place, number(cuts - 1))
-        rest, whole = made(length - step * (cuts - 1)), made(step)
+        rest, whole = value(length - step * (cuts - 1)), value(step)
         return b.mul(place, number(step)), b.select(is_last, rest, whole)
 
     def _fused(self, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
@@ -215,7 +216,7 @@ class DotPrinter:
     def _columns(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> None:
-        """Vectors along the columns of y; where they do not fit, the last one begins early and repeats some columns."""
+        """Vectors along the columns of y; if they do not fit, the last one begins early and repeats some columns."""
         b = self.builder
         native = max(1, self.features.bits // (8 * dtype.itemsize))
         width = min(native, 1 << (n.bit_length() - 1))
@@ -360,7 +361,7 @@ class DotPrinter:
             ]
         return lanes[0]
 
-    def _plain(
+    def _element_by_element(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> None:
         """One element after the other."""
@@ -449,7 +450,7 @@ def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[StridedMatrix, StridedMa
 
 
 def _oriented(out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int) -> Problem:
-    """The product, transposed where that makes its results contiguous along rows."""
+    """The product, transposed if that makes its results contiguous along rows."""
     if is_turned(m, n, *[(matrix.first, matrix.second) for matrix in (out, x, y)]):
         return out.turned(), y.turned(), x.turned(), n, k, m
     return out, x, y, m, k, n

@@ -42,7 +42,7 @@ class PairwiseSums:
         b = self.context.builder
         count = b.load(self.count, typ=INDEX)
         b.store(b.add(count, number(1)), self.count)
-        self._walk(count, self._is_odd, self._carry)
+        self._walk(count, self._has_low_bit, self._carry)
         level = b.load(self.level, typ=INDEX)
         for variable, dtype, lanes, stack in self.sums:
             for part, value in zip(stack, _parts(variable.get()), strict=True):
@@ -54,17 +54,17 @@ class PairwiseSums:
         b = self.context.builder
 
         def add(bits: ir.Value) -> None:
-            with b.if_then(self._is_odd(bits)):
+            with b.if_then(self._has_low_bit(bits)):
                 self._carry(bits)
 
         self._walk(b.load(self.count, typ=INDEX), lambda bits: b.icmp_unsigned("!=", bits, number(0)), add)
 
-    def _is_odd(self, bits: ir.Value) -> ir.Value:
+    def _has_low_bit(self, bits: ir.Value) -> ir.Value:
         b = self.context.builder
         return b.icmp_unsigned("!=", b.and_(bits, number(1)), number(0))
 
     def _walk(self, bits: ir.Value, goes_on: Callable[[Any], Any], step: Callable[[Any], None]) -> None:
-        """step(bits shifted to the level) at level 0, 1, … while `goes_on` holds."""
+        """step(bits shifted to the level) at level 0, 1, … while `goes_on` is true."""
         b = self.context.builder
         b.store(bits, self.bits)
         b.store(number(0), self.level)
@@ -94,7 +94,7 @@ def _parts(value: Value) -> list[Any]:
 
 
 def folded(context: CodeContext, op: str, dtype: DType, value: Value) -> Value:
-    """The reduction of a vector's lanes: halves are combined until one lane is left; bits are compared at once."""
+    """The reduction of a vector's lanes: combines halves until one lane is left; compares bits at once."""
     b = context.builder
     width = width_of(value)
     if dtype.kind == "b" and width > 1 and op in ANY | ALL:

@@ -1,7 +1,7 @@
-"""Chunks of nests as functions of their own, which the thread pool runs.
+"""Chunks of nests as separate functions, which the thread pool runs.
 
-A task is `void task(ptr data, i64 chunk)`. Values of the enclosing function that the loops of a chunk use, such as the
-addresses of buffers, are written to `data` before the job and read where the task begins.
+A task is `void task(ptr data, i64 chunk)`. The enclosing function writes the values that the loops of a chunk use, such
+as the addresses of buffers, to `data`; the task reads them at its start.
 """
 
 from __future__ import annotations
@@ -172,13 +172,13 @@ def privatize(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
 def _combining(pieces: kernels.Buffer, buffer: kernels.Buffer, op: str, chunks: int) -> kernels.LoopNest:
     """A nest that accumulates the pieces of the chunks in a buffer, one after the other."""
     domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
-    inner = kernels.row_major(domain[1:])
+    strides = kernels.row_major(domain[1:])
     value = kernels.Register(buffer.dtype)
-    load = kernels.Load(value, kernels.StridedRef(pieces, 0, (chunk_stride(buffer), *inner)))
+    load = kernels.Load(value, kernels.StridedRef(pieces, 0, (chunk_stride(buffer), *strides)))
     return kernels.LoopNest(
         domain,
         None,
-        [kernels.NestStage(True, [load, kernels.Accumulate(kernels.StridedRef(buffer, 0, (0, *inner)), op, value)])],
+        [kernels.NestStage(True, [load, kernels.Accumulate(kernels.StridedRef(buffer, 0, (0, *strides)), op, value)])],
     )
 
 

@@ -39,8 +39,9 @@ LONG_SIDE = 1200
 
 
 def print_program(program: kernels.NativeProgram, features: Features, name: str = "run") -> ir.Module:
-    """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table of the addresses
-    of the program's constants that has to be filled."""
+    """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table for the
+    addresses of the program's constants.
+    """
     module = ir.Module(name)
     module.vector_bytes = features.bits // 8
     module.triple = ""
@@ -60,17 +61,16 @@ def _calls_scipy(items: Iterable[kernels.Item]) -> bool:
 
 
 def _unless_scipy_reports(module: ir.Module, b: ir.IRBuilder) -> ir.IRBuilder:
-    """Return an error where SciPy's functions would report errors; else the result of a function, whose builder it is
-    that is returned."""
+    """Return an error for errors of SciPy's functions; else the result of a function, whose builder this returns."""
     outer = b.function
-    inner = ir.Function(module, outer.function_type, f"{outer.name}_silently")
-    inner.linkage = "internal"
-    inner.attributes |= {"noinline", "nounwind"}
+    silent = ir.Function(module, outer.function_type, f"{outer.name}_silently")
+    silent.linkage = "internal"
+    silent.attributes |= {"noinline", "nounwind"}
     reports = b.call(ir.Function(module, ir.FunctionType(STATUS, []), scipy_exports.REPORTS), [])
     with b.if_then(b.icmp_unsigned("!=", reports, ir.Constant(STATUS, 0)), likely=False):
         b.ret(ir.Constant(STATUS, HAS_FAILED))
-    b.ret(b.call(inner, outer.args))
-    return ir.IRBuilder(inner.append_basic_block("entry"))
+    b.ret(b.call(silent, outer.args))
+    return ir.IRBuilder(silent.append_basic_block("entry"))
 
 
 class Printer:
@@ -97,14 +97,14 @@ class Printer:
 
     @functools.cached_property
     def dots(self) -> DotPrinter:
-        """What emits products."""
+        """The emitter of products."""
         # imported here, since a first call without products needs no BLAS
         from func.backends.llvm.codegen.matrix_products import DotPrinter
 
         return DotPrinter(self.nests.context, self.features, self.threads)
 
     def emit(self) -> None:
-        """The whole function, and those that it calls for the rest where it would become too long."""
+        """The whole function, and the functions that it calls for the rest if it would become too long."""
         status = self.builder.alloca(STATUS, name="bad")
         self.builder.store(ir.Constant(STATUS, 0), status)
         rest = self._part(list(self.program.items), status)
@@ -113,7 +113,7 @@ class Printer:
             rest = printer._part(items, printer.builder.function.args[3])
 
     def _part(self, items: list[kernels.Item], status: ir.Value) -> tuple[Printer, list[kernels.Item]] | None:
-        """As many items as a function takes; returns those that are left, and the printer of the function for them."""
+        """As many items as a function takes; returns the remaining ones, and the printer of the function for them."""
         builder = self.builder
         self.memory.status = status
         start = builder.append_basic_block("start")
@@ -172,7 +172,7 @@ class Printer:
         has_nan = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(status, typ=STATUS), b.zext(has_nan, STATUS)), status)
 
-    def _halt(self, item: kernels.EarlyExit) -> None:
+    def _exit_early(self, item: kernels.EarlyExit) -> None:
         b = self.builder
         if item.flag is not None:
             self._note(item.flag)
@@ -225,7 +225,7 @@ class Printer:
             elif isinstance(item, kernels.FlagCheck):
                 self._check(item)
             elif isinstance(item, kernels.EarlyExit):
-                self._halt(item)
+                self._exit_early(item)
             elif isinstance(item, kernels.LibraryCall):
                 self._library(item)
             elif isinstance(item, kernels.CountedLoop):
@@ -283,7 +283,7 @@ class Printer:
         self._items(items)
 
     def _pipeline(self, item: kernels.CountedLoop) -> None:
-        """A loop with one step more, the i-th of which runs the body of step i - 1 beside what is ahead in step i."""
+        """A loop with one step more; step i runs the body of step i - 1 concurrently with the part ahead of step i."""
         b = self.builder
         with b.goto_entry_block():
             statuses = b.alloca(ir.ArrayType(STATUS, 2))

@@ -1,9 +1,9 @@
-"""Blocks of rows: a nest whose rows compute expensive functions of single numbers takes several rows at a time.
+"""Blocks of rows: a nest with expensive functions of single numbers in its rows takes several rows at a time.
 
 In the gradient of a logistic regression each row is a product with a vector, then a logarithm and an exponential of one
 number, then a sum over rows. One row at a time, the two functions run on scalars and take three times as long as the
-row's two passes over the matrix. In a block the first pass runs for all of its rows, the functions on one vector with
-an element for each row, and the second pass for all rows again, while they are still in the cache:
+row's two passes over the matrix. In a block the first pass runs for all rows, then the functions on one vector with an
+element for each row. The second pass then finds all rows in the cache:
 
     for i = 0, R, 2R, …:
       for r < R:  first pass of row i + r; its sum goes to lane r
@@ -11,7 +11,7 @@ an element for each row, and the second pass for all rows again, while they are 
       for r < R:  second pass of row i + r with the number in lane r
 
 Only operations on registers become vectors. What touches memory runs row by row, in the order of the rows, so a last
-block with fewer rows needs no code of its own: its other lanes hold numbers of earlier blocks, which nothing reads.
+block with fewer rows needs no special code: its other lanes hold numbers of earlier blocks, which nothing reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import number, span
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.loops import kernels
-from func.backends.loops.chunking import FRAME, PLAIN, SLOW, work
+from func.backends.loops.chunking import FRAME, ORDINARY, SLOW, work
 from func.backends.loops.traversal import operands_of, refs_of
 from func.backends.records import Record
 from func.backends.scalars.ir_values import Value, constant, part_of, read, stored, write
@@ -41,7 +41,7 @@ IN_CACHE = 1 << 17
 
 
 class RowStep(Record):
-    """What runs before the next thing does: a pass or accesses to memory row by row, or operations on all rows."""
+    """The contents of a step: a pass or accesses to memory row by row, or operations on all rows."""
 
     code: list[kernels.Instruction]
     stage: kernels.NestStage | None = None
@@ -62,9 +62,9 @@ class RowPlan(NamedTuple):
 
 
 def row_plan(nest: kernels.LoopNest, group: Sequence[int], bits: int) -> RowPlan | None:
-    """How to run blocks of rows along the dimensions of a loop; None where rows should or must run one by one."""
+    """The plan of blocks of rows along the dimensions of a loop; None if rows should or must run one by one."""
     row_code = [instruction for stage in nest.stages if not stage.inner for instruction in stage.code]
-    expensive = [each for each in row_code if isinstance(each, kernels.Apply) and each.op not in PLAIN | SLOW]
+    expensive = [each for each in row_code if isinstance(each, kernels.Apply) and each.op not in ORDINARY | SLOW]
     length = math.prod([nest.domain[axis] for axis in group])
     if not expensive or nest.row_scratch is None or any([chunking.stage is not None for chunking in nest.chunkings]):
         return None
@@ -92,7 +92,7 @@ def _bytes_of_row(nest: kernels.LoopNest) -> int:
 
 
 def _steps(stage: kernels.NestStage) -> list[RowStep]:
-    """The steps of a stage. Loads come first, unless they read what was written before or need a computed index."""
+    """The steps of a stage. Loads come first, unless they read earlier writes or need a computed index."""
     if stage.inner:
         return [RowStep(stage.code, stage)]
     steps: list[RowStep] = []
@@ -150,7 +150,7 @@ class RowBlocks:
         self.scratch = [(buffer, self._frame(buffer)) for buffer in nest.row_scratch or ()]
 
     def _memory(self, register: kernels.Register) -> ir.Value:
-        """The address of a number for each row of a block, ones at first: lanes without a row divide by them."""
+        """The address of a number for each row of a block, initially one: lanes without a row divide by them."""
         b, dtype, rows = self.context.builder, register.dtype, self.plan.rows
         with b.goto_entry_block():
             memory = b.alloca(ir.ArrayType(stored(dtype), rows))

@@ -40,10 +40,8 @@ class LoopBlocks(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A loop that runs `steps` steps at a time inside the innermost one.
-
-    Elements that are distant along the innermost dimension are adjacent along this loop's, so that every cache line is
-    used completely when it is loaded.
+    """A loop that runs `steps` steps at a time inside the innermost one. Elements that are distant along the innermost
+    dimension are adjacent along this loop's, so the code uses each loaded cache line completely.
     """
 
     depth: int
@@ -82,7 +80,7 @@ class StagePlan:
         self.block = self._block()
 
     def _tile(self, nest: kernels.LoopNest, stage: kernels.NestStage) -> Tile | None:
-        """The loop to run inside the innermost one; None where tiling is useless or not allowed."""
+        """The loop to run inside the innermost one; None if tiling is useless or not allowed."""
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
         tile = next(filter(None, map(self._nearest, refs_of(stage.code))), None)

@@ -91,7 +91,7 @@ class StageLoops:
         return self.sums[-1]
 
     def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
-        """One of the loops, in blocks if it is the loop that the plan cuts."""
+        """One of the loops, in blocks if the plan cuts it."""
         if self.plan.block is not None and self.plan.block.depth == depth:
             blocks(self.context.builder, start, stop, (step, self.plan.block.steps), body, self._push)
         else:
@@ -102,7 +102,7 @@ class StageLoops:
             sums.push()
 
     def _bounds(self, depth: int, length: int, step: int) -> tuple[ir.Value, ir.Value]:
-        """Where a loop begins and ends; length is a multiple of step."""
+        """The bounds of a loop; length is a multiple of step."""
         if self.loop_chunk is not None and self.loop_chunk.axis == self.dims[depth]:
             return self.loop_chunk.bounds(self.context.builder, length, step)
         return number(0), number(length)

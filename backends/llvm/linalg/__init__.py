@@ -1,4 +1,4 @@
 """BLAS and LAPACK in native code.
 
-A library call of a native program comes in. IR that calls SciPy's routines for every matrix of the batch comes out.
+A library call of a native program becomes IR that calls SciPy's routines for every matrix of the batch.
 """

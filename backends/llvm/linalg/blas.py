@@ -1,8 +1,8 @@
-"""BLAS in native code, on matrices whose rows lie in memory.
+"""BLAS in native code, on row-major matrices.
 
-A buffer with rows in memory is the transposed matrix by columns, so each emitter here asks BLAS for the transposed
-result: no data is moved. Shapes and strides are numbers known when the code is emitted. Flags `ta`, `trans` are "N",
-"T" or "C" for a matrix, its transpose, its adjoint.
+A row-major buffer is the transposed matrix by columns, so each emitter here asks BLAS for the transposed result,
+without moving data. Shapes and strides are known numbers at emission. Flags `ta`, `trans` are "N", "T" or "C" for a
+matrix, its transpose, its adjoint.
 """
 
 from typing import Any
@@ -26,9 +26,8 @@ def emit_gemm(
     alpha: complex = 1,
     beta: complex = 0,
 ) -> None:
-    """C = α op(A) op(B) + β C with op(A) of shape (m, k), op(B) of (k, n). With β = 0, C need not be initialised.
-
-    m and n may be addresses of numbers, not zero, which only the running code knows; the strides must be long enough.
+    """C = α op(A) op(B) + β C with op(A) of shape (m, k), op(B) of (k, n). With β = 0, C may be uninitialised. m and n
+    may be addresses of nonzero numbers for the running code; the strides must be long enough.
     """
     if m == 0 or n == 0:
         return
@@ -54,7 +53,7 @@ def emit_trsm(
 ) -> None:
     """Overwrite B, of shape (m, n), with the solution X of op(A) X = α B, or of X op(A) = α B with `left` off.
 
-    Only the triangle of A is read, with `unit` without its diagonal. A zero on the diagonal divides by zero.
+    It reads only the triangle of A, with `unit` without its diagonal. A zero on the diagonal divides by zero.
     """
     if m == 0 or n == 0:
         return

@@ -1,9 +1,8 @@
-"""How many threads BLAS uses while native code runs.
+"""The number of BLAS's threads while native code runs.
 
-The threads of OpenBLAS wait for each other in a busy loop. Where another thread has their core, a product of a tenth
-of a millisecond waits for milliseconds. Native code therefore asks for one thread, cuts its products into chunks for
-the pool, and restores the number afterwards. Routines so large that waiting hardly matters run on the threads
-that the user has set for BLAS.
+The threads of OpenBLAS wait for each other in a busy loop. If another thread has their core, a product of a tenth of a
+millisecond waits for milliseconds. So native code sets one thread, cuts its products into chunks for the pool, and
+restores the number afterwards. Large routines, for which the wait hardly matters, run on the user's number of threads.
 """
 
 from __future__ import annotations

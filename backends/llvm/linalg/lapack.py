@@ -1,13 +1,9 @@
-"""LAPACK in native code, on matrices whose rows lie in memory: calls, scratch memory, triangular and positive definite
-matrices.
+"""LAPACK in native code, on row-major matrices: calls, scratch memory, triangular and positive definite matrices.
 
 `emit_…` writes the code into the builder's block and returns the status as an i32 value: 0, or LAPACK's positive number
-that says where a matrix turned out singular or not positive definite. Shapes and strides are numbers known when the
-code is emitted. A routine that needs scratch memory takes the address of as many bytes as its `…_scratch` says, aligned
-to 64.
-
-Where NumPy works on the columns of a matrix, a transposed copy is factored here: pivots, signs and the matrices that
-count as singular are the same.
+that says where a matrix turned out singular or not positive definite. Shapes and strides are known numbers at emission.
+A routine with scratch memory takes the address of `…_scratch` bytes, aligned to 64. Where NumPy works on the columns of
+a matrix, this code factors a transposed copy: pivots, signs and singular matrices are the same.
 """
 
 from collections.abc import Sequence
@@ -61,7 +57,7 @@ def sizes_of(dtype: Any) -> tuple[int, int]:
 
 
 def emit_potrf(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) -> ir.Value:
-    """Overwrite a triangle of A with L of A = L Lᴴ, or with U of A = Uᴴ U; the other triangle is not touched."""
+    """Overwrite a triangle of A with L of A = L Lᴴ, or with U of A = Uᴴ U; the other triangle stays unchanged."""
     if n == 0:
         return FINE
     return run(builder, routine(a.dtype, "potrf"), triangle(lower), n, a.at, leading(a.ld, n))
@@ -82,23 +78,23 @@ def emit_potri(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) 
 def emit_trtri(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) -> None:
     """Overwrite a triangle with its inverse; no number on the diagonal is 0.
 
-    [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]: nearly all of the work are large solves, which
-    LAPACK's own routine does in narrow blocks.
+    [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]: nearly all work is large solves, which LAPACK's
+    routine splits into narrow blocks.
     """
     if n <= TRIANGLE:
         run(builder, routine(a.dtype, "trtri"), triangle(lower), "N", n, a.at, leading(a.ld, n))
         return
     half = -(-n // 32) * 16
     rest = a.shifted(builder, half * (a.ld + 1))
-    beside = a.shifted(builder, half * a.ld if lower else half)
+    off_diagonal = a.shifted(builder, half * a.ld if lower else half)
     m, k = (n - half, half) if lower else (half, n - half)
     left, right = (rest, a) if lower else (a, rest)
-    emit_trsm(builder, m, k, left, beside, lower=lower, alpha=-1)
-    emit_trsm(builder, m, k, right, beside, left=False, lower=lower)
+    emit_trsm(builder, m, k, left, off_diagonal, lower=lower, alpha=-1)
+    emit_trsm(builder, m, k, right, off_diagonal, left=False, lower=lower)
     emit_trtri(builder, half, a, lower=lower)
     emit_trtri(builder, n - half, rest, lower=lower)
 
 
 def emit_first_zero(builder: ir.IRBuilder, n: int, a: Matrix) -> ir.Value:
-    """The place of the first zero on the diagonal, counted from 1; 0 where there is none."""
+    """The place of the first zero on the diagonal, counted from 1; 0 without one."""
     return call_routine(builder, matrix_parts.first_zero, a.dtype, n, a.at, a.ld + 1)

@@ -1,4 +1,4 @@
-"""Least squares in native code, by singular values as NumPy does it.
+"""Least squares in native code, by singular values as in NumPy.
 
 The conventions are those of `lapack`.
 
@@ -27,12 +27,12 @@ def _work(dtype: Any, m: int, n: int, k: int) -> tuple[int, int, int]:
     levels = max(0, int(math.log2(short / (SMALL + 1))) + 1) if short > SMALL else 0
     blocks = WIDTH * (m + n + k + long)
     integers = max(1, 3 * short * levels + 11 * short)
-    inner = 2 * SMALL + 8 * levels
+    small_problem = 2 * SMALL + 8 * levels
     if np.dtype(dtype).kind == "c":
         square = max((SMALL + 1) ** 2, n * (1 + k) + 2 * k)
-        real = 10 * long + short * inner + 3 * SMALL * k + square
+        real = 10 * long + short * small_problem + 3 * SMALL * k + square
         return 2 * short + short * max(1, k) + long + long * k + blocks + short * short, real, integers
-    least = 12 * long + short * inner + long * k + (SMALL + 1) ** 2
+    least = 12 * long + short * small_problem + long * k + (SMALL + 1) ** 2
     return least + blocks + 4 * short * short, 0, integers
 
 

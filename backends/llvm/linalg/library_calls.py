@@ -43,7 +43,7 @@ WITHOUT_BLAS: set[str] = set()
 def library_routine(
     name: str, scratch: Callable[..., int] | None = None, uses_blas: bool = True
 ) -> Callable[[Emit], Emit]:
-    """Register an emitter, which returns a status or None, and how many bytes of scratch it needs."""
+    """Register an emitter, which returns a status or None, and the bytes of scratch it needs."""
 
     def register(emit: Emit) -> Emit:
         ROUTINES[name] = emit
@@ -67,7 +67,7 @@ def scratch_of(name: str, dtype: DType, **params: Any) -> int | None:
 
 
 def emit_library(printer: Any, item: LibraryCall) -> None:
-    """The calls of a routine; where a routine fails, the error bit of the program's status is set."""
+    """The calls of a routine; a failure sets the error bit of the program's status."""
     params = dict(item.params)
     batch = params.pop("batch")
     if 0 in batch:
@@ -132,7 +132,7 @@ def _solve(call: RoutineCall, *, n: int, k: int) -> ir.Value:
 
 @library_routine("inverse", lambda dtype, *, n, strict: lu.inverse_scratch(dtype, n))
 def _inverse(call: RoutineCall, *, n: int, strict: bool) -> ir.Value | None:
-    """The inverse; NaN for a singular matrix where that is no error."""
+    """The inverse; NaN for a singular matrix if that is not an error."""
     b, out = call.builder, call.outs[0]
     status = lu.emit_inverse(b, n, call.args[0], out, call.scratch)
     if strict:
@@ -144,7 +144,7 @@ def _inverse(call: RoutineCall, *, n: int, strict: bool) -> ir.Value | None:
 
 @library_routine("factors")
 def _factors(call: RoutineCall, *, n: int, turned: bool) -> None:
-    """LU factors with their columns in memory, and the exchanges of rows from 0; singular matrices are allowed."""
+    """LU factors with their columns in memory, and the exchanges of rows from 0; allows singular matrices."""
     factors, pivots = call.outs
     (matrix_copies.emit_copy if turned else matrix_copies.emit_transpose)(call.builder, n, n, call.args[0], factors)
     lu.emit_getrf(call.builder, n, factors, pivots.at)
@@ -175,7 +175,7 @@ def _getrs(call: RoutineCall, *, n: int, k: int, trans: str, turned: bool) -> ir
 
 @library_routine("exchanges", uses_blas=False)
 def _exchanges(call: RoutineCall, *, n: int, k: int, back: bool) -> ir.Value:
-    """The rows of a right-hand side exchanged as LU factors have it; an error where these have a zero."""
+    """The rows of a right-hand side exchanged as in LU factors; an error if these have a zero."""
     factors, pivots = call.args
     lu.exchange_rows(call.builder, n, k, pivots.at, call.outs[0], backwards=back)
     return lapack.emit_first_zero(call.builder, n, factors)

@@ -27,7 +27,7 @@ def emit_lu(
 ) -> ir.Value:
     """Write L (its diagonal of ones left out) and U of P A = L U in one matrix, and the exchanges of rows as int32.
 
-    `lu` may be `a`. A positive status is the place of a zero on U's diagonal: the factors are good all the same.
+    `lu` may be `a`. A positive status is the place of a zero on U's diagonal; the factors are still valid.
     """
     if m == 0 or n == 0:
         return FINE
@@ -61,7 +61,7 @@ def _add(builder: ir.IRBuilder, count: int, source: ir.Value, target: ir.Value, 
 
 
 def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> ir.Value:
-    """Write the order (int64) of m rows after their exchanges; the status is not 0 where one is with no row."""
+    """Write the order (int64) of m rows after their exchanges; the status is not 0 for an exchange with no row."""
     failed = call_routine(builder, matrix_parts.order_of, None, m, count, pivots, order)
     return builder.zext(failed, INT)
 
@@ -108,14 +108,14 @@ def exchange_rows(builder: ir.IRBuilder, n: int, k: int, pivots: ir.Value, b: Ma
             _exchange(builder, k, b.dtype, *rows)
 
 
-def _exchange(builder: ir.IRBuilder, k: int, dtype: Any, one: ir.Value, other: ir.Value) -> None:
+def _exchange(builder: ir.IRBuilder, k: int, dtype: Any, first: ir.Value, second: ir.Value) -> None:
     """Exchange two rows of k numbers."""
     if k > 1:
-        call(builder, routine(dtype, "swap"), k, one, 1, other, 1)
+        call(builder, routine(dtype, "swap"), k, first, 1, second, 1)
         return
     kind, align = matrix_copies.element(dtype), matrix_copies.alignment(dtype)
-    values = [builder.load(row, typ=kind, align=align) for row in (one, other)]
-    for value, row in zip(values, (other, one), strict=True):
+    values = [builder.load(row, typ=kind, align=align) for row in (first, second)]
+    for value, row in zip(values, (second, first), strict=True):
         builder.store(value, row, align=align)
 
 
@@ -130,7 +130,7 @@ def solve_scratch(dtype: Any, n: int, k: int) -> int:
 
 
 def emit_solve(builder: ir.IRBuilder, n: int, k: int, a: Matrix, b: Matrix, x: Matrix, scratch: ir.Value) -> ir.Value:
-    """Write the solution X of A X = B, both of shape (n, k); `x` may be `b`. A is not touched."""
+    """Write the solution X of A X = B, both of shape (n, k); `x` may be `b`. A stays unchanged."""
     if n == 0 or k == 0:
         return FINE
     matrix, right, pivots = areas(builder, scratch, _solve_areas(a.dtype, n, k))
@@ -152,7 +152,7 @@ def inverse_scratch(dtype: Any, n: int) -> int:
 
 
 def emit_inverse(builder: ir.IRBuilder, n: int, a: Matrix, out: Matrix, scratch: ir.Value) -> ir.Value:
-    """Write the inverse of A; `out` may be `a`. Where the status is not 0, the result is not an inverse."""
+    """Write the inverse of A; `out` may be `a`. It is not an inverse if the status is not 0."""
     if n == 0:
         return FINE
     start, pivots, work = areas(builder, scratch, _inverse_areas(a.dtype, n))
@@ -175,7 +175,7 @@ def factored_inverse_scratch(dtype: Any, n: int) -> int:
 
 
 def emit_factored_inverse(builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, scratch: ir.Value) -> ir.Value:
-    """Overwrite LU factors with the inverse, its columns in memory; where the status is not 0, there is none."""
+    """Overwrite LU factors with the inverse, its columns in memory; there is none if the status is not 0."""
     if n == 0:
         return FINE
     exchanges, work = areas(builder, scratch, _factored_inverse_areas(lu.dtype, n))
@@ -224,5 +224,5 @@ def emit_slogdet(
 def emit_factored_slogdet(
     builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, sign: ir.Value, logarithm: ir.Value
 ) -> None:
-    """Write what `emit_slogdet` does, from LU factors and exchanges of rows."""
+    """The result of `emit_slogdet` from LU factors and exchanges of rows."""
     call_routine(builder, matrix_parts.determinant, lu.dtype, n, lu.at, lu.ld + 1, 0, pivots, sign, logarithm)

@@ -1,4 +1,5 @@
-"""Moving matrices in native code: loops, transposed copies, triangles.
+"""Moving row-major matrices in native code: loops, transposed copies, triangles. A complex number is a vector of two
+floats.
 
 Rows lie in memory. A complex number is a vector of two floats.
 """
@@ -73,14 +74,14 @@ def address_at(builder: ir.IRBuilder, dtype: Any, start: ir.Value, steps: ir.Val
 
 
 def slot(builder: ir.IRBuilder, kind: ir.Type = INT) -> ir.Value:
-    """Room for a value on the function's stack, allocated once however often the code runs."""
+    """Memory for a value on the function's stack, allocated once for all runs of the code."""
     with builder.goto_entry_block():
         return builder.alloca(kind)
 
 
 @contextmanager
 def loop(builder: ir.IRBuilder, stop: ir.Value | int, start: ir.Value | int = 0, step: int = 1) -> Iterator[ir.Value]:
-    """The code written inside runs for every index from `start` up to `stop`."""
+    """Run the code written inside for every index from `start` up to `stop`."""
     stop = number(stop) if isinstance(stop, int) else stop
     start = number(start) if isinstance(start, int) else start
     before = builder.block
@@ -100,7 +101,7 @@ def loop(builder: ir.IRBuilder, stop: ir.Value | int, start: ir.Value | int = 0,
 def _emit(builder: ir.IRBuilder, name: str, dtype: DType, *arguments: Any) -> None:
     """Call a routine of `matrix_parts`."""
     from func.backends.llvm.routine_code import call_routine  # start-up time: few programs copy matrices
-    from func.backends.routines import matrix_parts  # likewise
+    from func.backends.routines import matrix_parts  # the same
 
     call_routine(builder, getattr(matrix_parts, name), dtype, *arguments)
 
@@ -128,14 +129,14 @@ def emit_copy(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, ta
 
 
 def emit_upper(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, target: Matrix) -> None:
-    """Write the upper triangle of a matrix of (rows, columns) whose columns lie in memory, with zeros below it."""
+    """Write the upper triangle of a column-major matrix of (rows, columns), with zeros below it."""
     if rows and columns:
         places = source.at, 1, source.ld, target.at, target.ld, 1
         _emit(builder, "upper", source.dtype, rows, columns, *places)
 
 
 def emit_mirror(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None:
-    """Make a matrix Hermitian: the given triangle, conjugated, is written over the other one."""
+    """Make a matrix Hermitian: write this triangle, conjugated, over the other one."""
     if n > 1:
         _emit(builder, "mirror_triangle", a.dtype, n, a.at, a.ld, lower)
 

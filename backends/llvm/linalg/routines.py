@@ -27,8 +27,9 @@ ARGUMENTS = {
     "getrs": 9,
     "gesv": 8,
 }
-"""How many arguments the routines take that programs call most, all without a result: SciPy, which states this of every
-routine, takes longer to import than one of them to compile."""
+"""The numbers of arguments of the most frequent routines, all without a result: importing SciPy, which states them,
+takes longer than compiling one.
+"""
 
 _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 
@@ -129,5 +130,5 @@ def leading(stride: int, needed: int | ir.Value) -> int:
 
 
 def triangle(lower: bool) -> str:
-    """BLAS's letter for a triangle, which seen by columns is the other one."""
+    """BLAS's letter for a triangle, which by columns is the other one."""
     return "U" if lower else "L"

@@ -1,8 +1,8 @@
 """SciPy's BLAS and LAPACK in this process: addresses of routines, and of OpenBLAS's two functions for its threads.
 
-SciPy's wheels contain an OpenBLAS whose names have a prefix of their own. Its routines are found there by the dynamic
-linker, and SciPy is not imported. Elsewhere they are what SciPy exports to Cython: C function pointers, which call the
-same routines. Compiled code from the cache needs the addresses alone, so nothing here imports what prints code.
+SciPy's wheels contain an OpenBLAS whose names have a special prefix. The dynamic linker finds its routines there,
+without an import of SciPy. Elsewhere they are SciPy's exports to Cython: C function pointers, which call the same
+routines. Compiled code from the cache needs the addresses alone, so nothing here imports printers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = tuple(
 
 
 def _exports(module: str) -> dict[str, Any]:
-    """The capsules of `cython_blas` or `cython_lapack`: each holds an address, and has the C signature as its name."""
+    """The capsules of `cython_blas` or `cython_lapack`: each has an address, and the C signature as its name."""
     exports: dict[str, Any] = _module(module).__dict__["__pyx_capi__"]
     return exports
 
@@ -47,7 +47,7 @@ def _module(module: str) -> ModuleType:
 
 
 def _loaded_alone(module: str) -> ModuleType | None:
-    """The extension module without its package, whose import takes ten times as long; None where that fails.
+    """The extension module without its package, whose import takes ten times as long; None if that fails.
 
     A regular import later on makes the same module known under its name.
     """
@@ -81,8 +81,9 @@ def _file(module: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    """The module `cython_blas` as a library, with the BLAS that it is linked with; None where it has no file, and on
-    Windows, where a name is not looked up in the libraries of a library."""
+    """The module `cython_blas` as a library, with its BLAS; None without a file, and on Windows, which does not look
+    names up in the libraries of a library.
+    """
     if sys.platform == "win32":
         return None
     try:

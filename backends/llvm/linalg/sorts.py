@@ -30,7 +30,7 @@ def is_available(function: str, dtype: Any, kind: str) -> bool:
 
 
 def emit_sort(builder: ir.IRBuilder, length: int, x: Matrix, kind: str) -> ir.Value:
-    """Sort the elements in place; the status is not 0 where NumPy lacks memory."""
+    """Sort the elements in place; the status is not 0 if NumPy lacks memory."""
     return _call(builder, symbol("sort", x.dtype, kind), x.at, number(length), POINTER(None))
 
 
@@ -42,7 +42,7 @@ def emit_argsort(builder: ir.IRBuilder, length: int, x: Matrix, order: Matrix, k
 
 
 def emit_inverse_order(builder: ir.IRBuilder, length: int, order: Matrix, inverse: Matrix) -> ir.Value:
-    """Write the inverse of a permutation; the status is not 0 where a number is none of its places."""
+    """Write the inverse of a permutation; the status is not 0 if a number is not one of its places."""
     return call_routine(builder, matrix_parts.inverse_order, None, length, order.at, inverse.at)
 
 

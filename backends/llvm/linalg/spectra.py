@@ -1,7 +1,7 @@
 """LAPACK in native code: eigenvalues of Hermitian matrices, singular values, QR.
 
 The conventions are those of `lapack`. Workspace is LAPACK's documented minimum and room for blocks, without a query, so
-that code and memory plans agree whichever LAPACK a process has loaded.
+that code and memory plans agree for every LAPACK.
 
 Source: E. Anderson et al., LAPACK Users' Guide, third edition (1999), and the routines' own documentation (3.12).
 """
@@ -40,7 +40,7 @@ def eigh_scratch(dtype: Any, n: int, *, vectors: bool = True) -> int:
 def emit_eigh(
     builder: ir.IRBuilder, n: int, a: Matrix, w: ir.Value, v: Matrix | None, scratch: ir.Value, *, lower: bool = True
 ) -> ir.Value:
-    """Write the eigenvalues, ascending, and the eigenvectors as columns; only one triangle of A is read.
+    """Write the eigenvalues, ascending, and the eigenvectors as columns, from one triangle of A.
 
     Without `v`, the eigenvalues only.
     """
@@ -129,7 +129,7 @@ def emit_svd(
 def emit_qr_raw(
     builder: ir.IRBuilder, m: int, n: int, a: Matrix, h: ir.Value, tau: ir.Value, work: ir.Value
 ) -> ir.Value:
-    """Write the reflectors and R as NumPy's mode "raw" does: `h` of shape (n, m), `tau` of min(m, n) numbers.
+    """Write the reflectors and R as in NumPy's mode "raw": `h` of shape (n, m), `tau` of min(m, n) numbers.
 
     `work` is scratch memory for 64 · max(1, n) numbers.
     """

@@ -1,4 +1,4 @@
-"""Solves for matrices of known structure, which check the condition number as SciPy does.
+"""Solves for matrices of known structure, which check the condition number as in SciPy.
 
 The conventions are those of `lapack`.
 """
@@ -48,9 +48,8 @@ def emit_solve_known(
     lower: bool,
 ) -> ir.Value:
     """Write the solution X of A X = B, both of shape (n, k), for a "general", "positive" definite, "symmetric",
-    "hermitian" or "triangular" matrix; of all but general ones only the `lower` or upper triangle is read.
-
-    The status is not 0 either where A is singular to working precision.
+    "hermitian" or "triangular" matrix; for all but general ones it reads only the `lower` or upper triangle. The status
+    is not 0 even for A that is singular to working precision.
     """
     if n == 0 or k == 0:
         return FINE

@@ -1,12 +1,10 @@
-"""Products of matrices that have few rows or few terms, and some in single precision whose results fit the second-level
-cache: when native code multiplies them by itself.
+"""Products of matrices by native code itself: with few rows or terms, and small ones in single precision.
 
-BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. Where the
-result has few rows, copying the second operand takes as long as multiplying; where sums have few terms, it is the
-results that are read and written too often. `backends/routines/thin_product.py` copies less: the second operand by
-panels, which stay in the first-level cache, and the first one only where its rows do not lie in memory.
-
-Compiled programs from the cache need the address alone, so nothing here imports what prints code.
+BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. With few
+rows in the result, copying the second operand takes as long as multiplying; with few terms, BLAS reads and writes the
+results too often. `backends/routines/thin_product.py` copies less: the second operand by panels, which stay in the
+first-level cache, and the first one only if it is not row-major. Compiled programs from the cache need the address
+alone, so nothing here imports printers.
 """
 
 from __future__ import annotations
@@ -32,23 +30,24 @@ FEW_TERMS = 64
 """Terms up to which BLAS takes longer than this code, if the results fit the second-level cache: 784 × 32 × 512 with
 94 Gflop/s against 142. Larger results are better written row by row, as BLAS does."""
 SINGLE, MANY_TERMS, WIDE, EMPTY = 4, 512, 128, 1.125
-"""Bytes of an element, terms and columns from which on this code is ahead, or level, also where rows and columns are
-many: BLAS copies for a tenth of its time there, and again for every chunk. The second operand must have its rows in
-memory, and panels be hardly wider than the columns in them."""
+"""Bytes of an element, terms and columns from which on this code is as fast or faster, even for many rows and columns:
+BLAS copies for a tenth of its time there, and again for every chunk. The second operand must be row-major, and panels
+hardly wider than the columns in them.
+"""
 LEAST_TERMS, LEAST_COLUMNS = 32, 64
-"""Fewer terms than these are over before a block of sums has paid, and fewer columns leave lanes of vectors empty."""
+"""Fewer terms end before a block of sums has paid off; fewer columns leave lanes of vectors empty."""
 SMALL = 1 << 20
 """Multiplications up to which OpenBLAS has code that copies nothing."""
 VECTORS = {512: 4, 256: 2}
 """Vectors of columns of a panel, by the bits of a vector."""
 DEPTH = {512: 128, 256: 256}
-"""Terms of a step: so many rows of a panel take half of a first-level cache or less."""
+"""The terms of a step: that number of panel rows takes half of a first-level cache or less."""
 MOST_TURNED = 8
 """Rows and columns of the squares that are transposed in registers: larger ones are longer code."""
 ROW_BYTES = 120 * 1024
 """Memory for copied rows: it stays in the second-level cache."""
 LEAST_BITS = 256
-"""Bits of vectors that this code is written for: of narrower ones the registers do not hold the sums."""
+"""The vector bits that this code needs: registers of narrower vectors do not hold the sums."""
 
 PREFIX = "func_thin_product_"
 NAME = re.compile(PREFIX + r"(?P<bits>256|512)_float(?P<width>32|64)")
@@ -58,8 +57,7 @@ _compiled: dict[str, MachineCode] = {}
 
 
 def is_thin(features: Features, dtype: DType, sizes: tuple[int, int, int], in_rows: bool) -> bool:
-    """Whether BLAS takes too long for a product of `sizes` rows, terms and columns, on a processor that this code is
-    written for. `in_rows`: whether the second operand has its rows in memory."""
+    """Whether BLAS takes too long for a product of `sizes` rows, terms and columns, on a processor for this code."""
     m, k, n = sizes
     size = dtype.itemsize
     if not features.fma or features.bits < LEAST_BITS or size not in FEW_ROWS:
@@ -74,7 +72,7 @@ def is_thin(features: Features, dtype: DType, sizes: tuple[int, int, int], in_ro
 
 
 def padded(bits: int, size: int, n: int) -> int:
-    """The columns that are computed for n: whole panels, then vectors, or a panel where they would be many.
+    """The computed columns for n: whole panels, then vectors, or a panel instead of many vectors.
 
     >>> padded(512, 4, 130), padded(512, 4, 97), padded(512, 8, 64)
     (144, 128, 64)
@@ -91,7 +89,7 @@ def name_of(features: Features, dtype: DType) -> str:
 
 
 def address_of(name: str) -> int | None:
-    """The address of the function of this name, compiled now if need be; None for other names.
+    """The address of the function of this name, compiled now if necessary; None for other names.
 
     >>> address_of("func_thin_product_512_int64"), address_of("cos")
     (None, None)
@@ -106,14 +104,14 @@ def address_of(name: str) -> int | None:
 
 
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
-    """The key of the code of this function, and what prints its module; None for other names."""
+    """The key of the code of this function, and the printer of its module; None for other names."""
     match = NAME.fullmatch(name)
     return None if match is None else (name, lambda: _module(name, int(match["bits"]), int(match["width"])))
 
 
 def _module(name: str, bits: int, width: int) -> Any:
     """The module of void name(m, n, k, x, rows and columns of x, y, rows and columns of y, out, rows of out)."""
-    ir, routine_code, routines = [  # needed only where the code is not on disk
+    ir, routine_code, routines = [  # only for code missing on disk
         importlib.import_module(f"func.backends.{name}")
         for name in ("ir", "llvm.routine_code", "routines.thin_product")
     ]

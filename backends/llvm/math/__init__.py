@@ -1,5 +1,5 @@
 """Elementary functions on vectors of any length.
 
-A vector of IR comes in; a call of glibc's libmvec comes out where it has the function, and elsewhere one of the
-functions of `backends/scalars/math/`, compiled once for all programs.
+A function of an IR vector becomes a call of glibc's libmvec, or of one of the functions of `backends/scalars/math/`,
+compiled once for all programs.
 """

@@ -1,8 +1,8 @@
-"""Elementary functions on vectors of any length: glibc's libmvec where it is available, polynomials elsewhere.
+"""Elementary functions on vectors of any length: glibc's libmvec if available, polynomials otherwise.
 
-A vector is cut into pieces as wide as the registers. Each piece is one call of libmvec or of a polynomial function,
-which is compiled once for all programs. A scalar fills a whole register: the same code computes every lane, so a result
-does not depend on the position of its argument in an array.
+A vector splits into pieces as wide as the registers. Each piece is one call of libmvec or of a polynomial function,
+compiled once for all programs. A scalar fills a whole register: the same code computes every lane, so a result does not
+depend on the position of its argument in an array.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Elementary:
         return builder.call(self.fixed_up(name, symbol, function_type), args)
 
     def vector_symbol(self, name: str, kind: ir.VectorType) -> str | None:
-        """The symbol of libmvec's function where it exists and is the better choice."""
+        """The symbol of libmvec's function if it exists and is the better choice."""
         double, record = isinstance(kind.element, ir.DoubleType), FUNCTIONS[name]
         if not self.features.libmvec or record.libmvec is None or (64 if double else 32) in record.preferred:
             return None
@@ -130,7 +130,7 @@ class Elementary:
         return known[name] if name in known else ir.Function(self.module, kind, name)
 
     def own(self, name: str, kind: ir.FunctionType) -> Any:
-        """The function that is not libmvec's, which is compiled when it is first linked."""
+        """The function that is not libmvec's, compiled at its first link."""
         features = f"{self.features.bits}{'m' * self.features.libmvec}{'f' * self.features.fma}"
         function = self.function(f"{OWN_PREFIX}{features}_{suffix(kind.return_type)}_{name}", kind)
         function.attributes.add("nounwind")
@@ -142,7 +142,7 @@ class Elementary:
         emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
 
     def fixed_up(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
-        """libmvec's function in the range where it is fast and right, and the known values outside."""
+        """libmvec's function in its fast and accurate range, and the known values outside."""
         function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
         if fresh:
             function.attributes.add("alwaysinline")
@@ -173,9 +173,9 @@ class Elementary:
         from func.backends.scalars.math.vector_arithmetic import Emitter  # start-up time: for own polynomials only
 
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
-        return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane, self.features.bits)
+        return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_calls, self.features.bits)
 
-    def lane_by_lane(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
+    def lane_calls(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
         """libm's function of each lane."""
         kind = args[0].type
         scalar = kind.element
@@ -202,7 +202,7 @@ def own_module(symbol: str, match: re.Match[str]) -> ir.Module:
 
 
 def calls_vectors(function: Any) -> bool:
-    """Whether a declared function is called with vectors, for which values of the caller have to leave registers."""
+    """Whether a declared function takes vectors, for which values of the caller must leave registers."""
     return isinstance(function.return_value.type, ir.VectorType) and not function.name.startswith("llvm.")
 
 

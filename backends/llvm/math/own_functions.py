@@ -1,7 +1,7 @@
 """Elementary functions that are not libmvec's, compiled: the features of the host, names, and addresses.
 
-Compiled programs from the cache need the addresses alone, so nothing here imports what prints code unless a function
-has to be compiled.
+Compiled programs from the cache need the addresses alone, so nothing here imports printers unless a function needs
+compilation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from func.backends.llvm.machine import MachineCode, compile_ir
 
 
 class Features(NamedTuple):
-    """What the elementary functions need to know of a host: libmvec, the bits of a vector register, fused multiply-add.
+    """The facts about a host for the elementary functions: libmvec, the bits of a vector register, fused multiply-add.
 
     On x86-64, 256 bits mean AVX2 and 512 bits AVX-512.
     """
@@ -60,7 +60,7 @@ _compiled: dict[str, MachineCode] = {}
 
 
 def address_of(name: str) -> int | None:
-    """The address of the function of this name, compiled now if need be; None if it is not one of these functions.
+    """The address of the function of this name, compiled now if necessary; None if it is not one of these functions.
 
     >>> address_of("func_own_256f_v4f64_exp") is None, address_of("exp") is None
     (False, True)
@@ -75,7 +75,7 @@ def address_of(name: str) -> int | None:
 
 
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
-    """The key of the code of a function, and what prints its module; None if it is not one of these functions."""
+    """The key of the code of a function, and the printer of its module; None if it is not one of these functions."""
     match = OWN_NAME.fullmatch(name)
     if match is None:
         return None
@@ -87,5 +87,5 @@ def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
 
 
 def _printer() -> Any:
-    """The module that prints functions: the import is needed only for those that are not on disk."""
+    """The module that prints functions: only functions missing on disk import it."""
     return importlib.import_module("func.backends.llvm.math.elementary")

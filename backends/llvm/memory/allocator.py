@@ -1,7 +1,7 @@
 """The handler with which NumPy allocates memory while a transform runs.
 
 `set_in` sets it in a context, as NumPy's `PyDataMem_SetHandler` does: NumPy reads it from a context variable. Arrays
-keep the handler that they were made with, so those that leave the context are freed by it too, whenever that is.
+keep their handler, so it frees those that leave the context, too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Allocator(NamedTuple):
     addresses: dict[str, int]
 
     def set_limit(self, most: int) -> None:
-        """Let at most so many bytes wait for the next array."""
+        """Let at most this number of bytes wait for the next array."""
         self._word(names.LIMIT).value = most
         self.release(most)
 
@@ -72,9 +72,9 @@ def why_unavailable() -> str | None:
 
 
 def install() -> Allocator:
-    """The allocator, with its code compiled or taken from the cache on disk.
+    """The allocator, with its code compiled or from the cache on disk.
 
-    Raises: OSError where NumPy's own handler is not the one that is known.
+    Raises: OSError if NumPy's own handler is an unknown one.
     """
     table = capi.numpy_table()
     original = _Handler.from_address(_pointer_of(ctypes.c_void_p.from_address(table[DEFAULT_HANDLER]).value))

@@ -1,15 +1,13 @@
-"""The caching allocator as LLVM IR: the four functions of a handler of NumPy's, and one that gives memory back.
+"""The caching allocator as LLVM IR: the four functions of a NumPy handler, and one that frees memory.
 
 A block of at least `LEAST` bytes has a capacity: its size rounded up, eight classes between two powers of two. A freed
 block becomes the head of the list of its class, its first word the address of the next one. A new array takes
 the head of its class, or a new block of NumPy's own handler. Smaller blocks go to that handler unchanged, which has a
 cache for the smallest.
 
-The lists do not raise the peak memory of the process: before a new block is made, waiting ones are freed until those in
-use and those that wait have together no more bytes than were ever in use at once. (Sizes are rounded, but nobody
-touches the pages behind an array.)
-
-A thread that finds the lists in use by another one goes to NumPy's handler.
+The lists do not raise the peak memory of the process: before a new block, it frees waiting ones until blocks in use and
+waiting blocks together stay below the largest use so far. (Sizes are rounded, but no code touches the pages behind an
+array.) A thread goes to NumPy's handler if another one uses the lists.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ BIT, BYTE, INT, WORD = IntType(1), IntType(8), IntType(32), IntType(64)
 
 LEAST_LOG, MOST_LOG, STEPS_LOG = 16, 40, 3
 LEAST, MOST = 1 << LEAST_LOG, (1 << MOST_LOG) - 1
-"""Bytes of the smallest and of the largest block that waits. Below, the pages of a block are kept by the C library."""
+"""Bytes of the smallest and of the largest block that waits. Below, the C library keeps the pages of a block."""
 CLASSES = (MOST_LOG - LEAST_LOG + 1) << STEPS_LOG
 WORD_SIZE = 8
 
@@ -101,7 +99,7 @@ class _Builder(IRBuilder):
 
 
 def allocator_module() -> Module:
-    """The functions `NAMES` of a PyDataMemAllocator, and `void RELEASE(i64 bytes)`, which frees until so few wait."""
+    """The functions `NAMES` of a PyDataMemAllocator, and `void RELEASE(i64 bytes)`, which frees down to that limit."""
     module = Module("func_memory")
     GlobalVariable(module, INT, _LOCK).initializer = INT(0)
     for name in (LIMIT, WAITING, USED, PEAK):
@@ -184,7 +182,7 @@ def _emit_trim(module: Module, pop: Function) -> Function:
 
 
 def _emit_take(module: Module, class_of: Function, pop: Function, trim: Function) -> Function:
-    """A function of a capacity: a block that waited, or null where a new one may be made. It is in use from now on."""
+    """A function of a capacity: a waiting block, or null if a new one may be made; counts it as in use."""
     b = _Builder(module, "take", POINTER, WORD)
     (size,) = b.args
     with b.if_then(b.taken(), likely=True):
@@ -236,8 +234,9 @@ def _emit_realloc(module: Module, capacity: Function) -> None:
 
 
 def _emit_free(module: Module, capacity: Function, class_of: Function) -> None:
-    """The block waits, unless there would be too many, or it is smaller than its size: an array that somebody resized
-    behind NumPy's back."""
+    """The block waits, unless there would be too many, or it is smaller than its size, after a resize behind NumPy's
+    back.
+    """
     b = _Builder(module, NAMES[3], VOID, POINTER, POINTER, WORD, is_public=True)
     _, block, size = b.args
     with b.if_then(b.and_(b.waits(size), b.icmp_unsigned("!=", block, POINTER(None)))):

@@ -1,11 +1,11 @@
 """A digest of a block of memory as LLVM IR: 2048 bits that show, in one reading, whether a bit of it has changed.
 
 32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is
-a bijection of h and one of the word, so a single change always shows, and of several ones the first spreads over the
-word before the next comes. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT`
-below. So `SHIFT` is no distance between parts of numbers that change together: by 32 it would be that of the signs of
-neighbours in single precision, and a third and a second change of sign would undo the first. Memory is read at the
-speed at which it comes, twice as fast as two copies that are compared.
+a bijection of h and one of the word, so a single change always shows. Of several changes, the first spreads over the
+word before the next. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT` below.
+So `SHIFT` must not be a distance between parts of numbers that change together: 32 is that of the signs of neighbours
+in single precision, and a third and a second change of sign would undo the first. It reads at the speed of the memory,
+twice as fast as comparing two copies.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from func.backends.llvm.threads import background
 KEY = "digest of memory"
 NAME = "func_digest"
 STRIPE = 256
-"""Bytes that are taken in at once; the length of a digest, too."""
+"""Bytes taken in at once; also the length of a digest."""
 _VECTORS, _LANES, _WORD = 8, 4, 8
 SHIFT = 29
-ODD, START = 0xD6E8FEB86659FD93, 0x9E3779B97F4A7C15
-"""Odd numbers without a pattern; the second one's multiples are the first values of the words."""
+MULTIPLIER, START = 0xD6E8FEB86659FD93, 0x9E3779B97F4A7C15
+"""Odd numbers without a pattern; multiples of the second one are the first values of the words."""
 
 Digest = Callable[[int, int, int], None]
 """A function of the address of some stripes, of their number, and of the address where the digest goes."""
@@ -70,7 +70,7 @@ def text() -> str:
             f"  %at{i} = getelementptr i8, ptr %stripe, i64 {step * i}",
             f"  %word{i} = load {kind}, ptr %at{i}, align 1",
             f"  %x{i} = xor {kind} %h{i}, %word{i}",
-            f"  %m{i} = mul {kind} %x{i}, {_constant([ODD] * _LANES)}",
+            f"  %m{i} = mul {kind} %x{i}, {_constant([MULTIPLIER] * _LANES)}",
             f"  %high{i} = lshr {kind} %m{i}, {_constant([SHIFT] * _LANES)}",
             f"  %out{i} = xor {kind} %m{i}, %high{i}",
         ]

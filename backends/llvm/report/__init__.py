@@ -1,4 +1,4 @@
 """Native programs for people: listings, memory traffic, times of kernels.
 
-A compiled program comes in; text and numbers come out.
+Turns a compiled program into text and numbers.
 """

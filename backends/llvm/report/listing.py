@@ -17,7 +17,7 @@ INDENT = "  "
 AXES = "ijklmn"
 KINDS = {"input": "in", "output": "out", "constant": "const", "arena": "m"}
 REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-PLAIN = CHEAP | {"divide", "square", "reciprocal", "isnan", "isfinite", "real", "imag", "complex", "conjugate"}
+ORDINARY = CHEAP | {"divide", "square", "reciprocal", "isnan", "isfinite", "real", "imag", "complex", "conjugate"}
 """Operations that say little about a kernel; its title names them only if there are no others."""
 MOST_NAMED = 5
 """Operations and buffers that a title names at most."""
@@ -101,7 +101,7 @@ def _items(
         number = f"{prefix}{place}"
         yield f"{indent}{number}: {title(item, names)}"
         if isinstance(item, kernels.LoopNest):
-            for line in [*_divisions(item), *inside.lines(item)]:
+            for line in [*_chunk_lines(item), *inside.lines(item)]:
                 yield f"{indent}{INDENT}{line}"
         elif isinstance(item, kernels.Dot) and is_cut(item):
             yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
@@ -116,15 +116,15 @@ def _items(
             yield from _items(body, names, f"{number}.{mark}", deeper, inside)
 
 
-def _divisions(nest: kernels.LoopNest) -> Iterator[str]:
-    """How threads share the loops of a nest."""
+def _chunk_lines(nest: kernels.LoopNest) -> Iterator[str]:
+    """The sharing of a nest's loops among threads."""
     for chunking in nest.chunkings:
         where = ", row by row" if chunking.stage is not None and nest.outer else ""
         yield f"{chunking.chunks} chunks of {_axis(chunking.axis)} that threads share{where}"
 
 
 def title(item: kernels.Item, names: Names) -> str:
-    """What an item computes, in a few words."""
+    """The computation of an item, in a few words."""
     if isinstance(item, kernels.LoopNest):
         where = _few(_targets(item, names))
         return f"{_work(item) if where else 'look at indices'}{_over(item.domain)}{where and f' → {where}'}"
@@ -143,7 +143,7 @@ def title(item: kernels.Item, names: Names) -> str:
     if isinstance(item, kernels.FlagCheck):
         return f"check {names[item.flag.buffer]}"
     if isinstance(item, kernels.EarlyExit):
-        return "stop if something is wrong; donated memory is written from here on"
+        return "stop after an error; from here on the code writes donated memory"
     if isinstance(item, kernels.LibraryCall):
         arguments = [
             *[names[ref.buffer] for ref in item.args],
@@ -174,7 +174,7 @@ def _few(words: Iterable[str]) -> str:
 def _work(nest: kernels.LoopNest) -> str:
     """The operations that characterize a nest."""
     telling: list[str] = []
-    plain: list[str] = []
+    ordinary: list[str] = []
     for instruction in _code(nest):
         if isinstance(instruction, kernels.Running):
             telling.append(f"running {REDUCTIONS.get(instruction.op, instruction.op)}")
@@ -183,14 +183,14 @@ def _work(nest: kernels.LoopNest) -> str:
         elif isinstance(instruction, (kernels.LoadAt, kernels.StoreAt)):
             telling.append("gather" if isinstance(instruction, kernels.LoadAt) else "scatter")
         elif isinstance(instruction, kernels.Apply):
-            (plain if instruction.op in PLAIN else telling).append(instruction.op)
-    return _few(telling or plain) or (
+            (ordinary if instruction.op in ORDINARY else telling).append(instruction.op)
+    return _few(telling or ordinary) or (
         "copy" if any([isinstance(instruction, kernels.Load) for instruction in _code(nest)]) else "fill"
     )
 
 
 def _targets(nest: kernels.LoopNest, names: Names) -> list[str]:
-    """What a nest writes, outputs first, without the memory that only its own rows use."""
+    """The memory that a nest writes, outputs first, without the memory that only its own rows use."""
     written = [
         instruction.ref
         for instruction in _code(nest)
@@ -222,14 +222,14 @@ class _LoopListing:
         if outer:
             yield _header(nest.domain, range(outer))
         for stage in nest.stages:
-            inner = range(outer, len(nest.domain)) if stage.inner else range(0)
-            deep = f"{depth}{INDENT if inner else ''}"
-            if inner:
-                yield f"{depth}{_header(nest.domain, inner)}"
+            inner_loops = range(outer, len(nest.domain)) if stage.inner else range(0)
+            deep = f"{depth}{INDENT if inner_loops else ''}"
+            if inner_loops:
+                yield f"{depth}{_header(nest.domain, inner_loops)}"
             for instruction in stage.code:
-                yield f"{deep}{self._instruction(instruction, inner)}"
+                yield f"{deep}{self._instruction(instruction, inner_loops)}"
 
-    def _instruction(self, instruction: Any, inner: Sequence[int]) -> str:
+    def _instruction(self, instruction: Any, inner_loops: Sequence[int]) -> str:
         if isinstance(instruction, kernels.Load):
             return f"{self._new(instruction.out)} = {self._ref(instruction.ref)}"
         if isinstance(instruction, kernels.LoadAt):
@@ -246,7 +246,7 @@ class _LoopListing:
         if isinstance(instruction, (kernels.Reduce, kernels.Running)):
             kind = "running " if isinstance(instruction, kernels.Running) else ""
             reduction = f"{kind}{REDUCTIONS.get(instruction.op, instruction.op)} of {self._operand(instruction.value)}"
-            return f"{self._new(instruction.out)} = {reduction} over {', '.join(map(_axis, inner))}"
+            return f"{self._new(instruction.out)} = {reduction} over {', '.join(map(_axis, inner_loops))}"
         if isinstance(instruction, kernels.Position):
             return f"{self._new(instruction.out)} = {_axis(instruction.axis)}"
         if isinstance(instruction, kernels.Accumulate):

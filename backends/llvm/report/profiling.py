@@ -46,7 +46,7 @@ class Timing(NamedTuple):
     title: str
     seconds: float
     runs: int
-    moved: Traffic
+    traffic: Traffic
 
 
 class Measurement(NamedTuple):
@@ -61,8 +61,8 @@ class Measurement(NamedTuple):
 def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measurement:
     """Times of a program's items: the least of `repeat` runs on the same arguments.
 
-    Another program, which also reads the clock inside loops and branches, times the items there; so their clocks do not
-    add to the time of the loop.
+    A second program with clocks inside loops and branches times the items there, so their clocks do not add to the time
+    of the loop.
     """
     program = executable.program
     outer = _TimedExecutable(executable, program.items)
@@ -71,13 +71,13 @@ def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> M
         ticks, counts, outputs = outer.run(args, repeat)
         if len(everything) > len(program.items):
             outer_ticks = dict(zip(map(id, program.items), ticks, strict=True))
-            inner, counts, _ = _TimedExecutable(executable, everything).run(args, repeat)
-            ticks = [outer_ticks.get(id(item), tick) for item, tick in zip(everything, inner, strict=True)]
+            inner_ticks, counts, _ = _TimedExecutable(executable, everything).run(args, repeat)
+            ticks = [outer_ticks.get(id(item), tick) for item, tick in zip(everything, inner_ticks, strict=True)]
     rate = _clock().rate
     names = Names(program)
     runs = dict(zip(map(id, everything), counts, strict=True))
     timings = [
-        Timing(number, title(item, names), tick / rate, runs[id(item)], _moved(item, runs))
+        Timing(number, title(item, names), tick / rate, runs[id(item)], _total_traffic(item, runs))
         for (number, item), tick in zip(_numbered(program.items, ""), ticks, strict=True)
     ]
     return Measurement(timings, outputs, not outer.has_failed)
@@ -97,9 +97,9 @@ def _numbered(items: Sequence[Item], prefix: str) -> Iterator[tuple[str, Item]]:
             yield from _numbered(body, f"{number}.{mark}")
 
 
-def _moved(item: Item, runs: dict[int, int]) -> Traffic:
+def _total_traffic(item: Item, runs: dict[int, int]) -> Traffic:
     """The memory traffic of all runs of an item."""
-    inside = [_moved(child, runs) for _, _, body in parts_of(item) for child in body]
+    inside = [_total_traffic(child, runs) for _, _, body in parts_of(item) for child in body]
     return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
 
 
@@ -234,8 +234,9 @@ def _clock() -> _Clock:
 
 @functools.cache
 def copy_bandwidth() -> float:
-    """Bytes read and written a second by a native copy, on as many threads as kernels get, of an array that together
-    with its copy is larger than the caches; measured once."""
+    """Bytes read and written a second by a native copy, on as many threads as kernels get, of an array larger than the
+    caches; measured once.
+    """
     size = _copy_size() // 8
     source = np.ones(size)
     target = np.zeros(size)

@@ -10,7 +10,7 @@ from func.backends.loops import kernels
 
 
 class Traffic(NamedTuple):
-    """Bytes that must be read and written, and operations of products."""
+    """The necessary bytes of reads and writes, and operations of products."""
 
     read: int
     written: int
@@ -77,7 +77,7 @@ class TouchedElements:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all elements; those of references with the same strides that overlap count once."""
+        """The bytes of all elements; overlapping references with the same strides count once."""
         return sum([self._count(buffer) * buffer.dtype.itemsize for buffer in self._ranges])
 
     def _count(self, buffer: kernels.Buffer) -> int:

@@ -1,5 +1,4 @@
 """The thread pool of native code, and background compilation.
 
-Chunks of a native program come in, and run on workers that know nothing of Python. One number of threads holds for the
-whole process.
+It runs chunks of a native program on workers without Python. One number of threads applies to the whole process.
 """

@@ -1,6 +1,6 @@
-"""Background compilation of the code that first calls do without: call stubs and the thread pool.
+"""Background compilation of code that first calls do without: call stubs and the thread pool.
 
-A thread does the work shortly after the request, so that the call which requests it goes first. Each task holds
+A thread does the work shortly after the request, so that the requesting call goes first. Each task holds
 `machine.lock`, which a fork waits for: a child finds the task done or not begun. No thread of the parent lives in a
 child, so a caller that needs the result repeats its request with every call.
 """
@@ -18,7 +18,7 @@ from func.backends.llvm.machine import lock
 DELAY = 0.02
 """Seconds before the thread begins: its work in Python would hold up the call that has requested it."""
 CHECKS = 10
-"""How often the thread checks during the delay whether the process ends."""
+"""The number of checks during the delay whether the process ends."""
 
 _pending: dict[str, Callable[[], object]] = {}
 """Tasks that are not done, in the order of their requests."""
@@ -36,7 +36,7 @@ def request(name: str, task: Callable[[], object]) -> None:
 
 
 def is_done() -> bool:
-    """Whether no task is left."""
+    """Whether no task remains."""
     return not _pending
 
 

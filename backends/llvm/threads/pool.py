@@ -10,8 +10,8 @@ inside a task, or while another thread uses the pool, runs its chunks on its own
 without POSIX threads. Tasks must not touch Python: the caller may hold the GIL.
 
 `func_parallel` is a trampoline of a few instructions. The pool behind it takes longer to compile than most programs, so
-it is compiled in the background (`background.py`). Until the pool is there the calling thread runs the chunks itself,
-and it hands the remaining ones to the pool as soon as it can.
+it is compiled in the background (`background.py`). Until the pool exists the calling thread runs the chunks itself; it
+then hands over the remaining ones.
 
 Workers start at the first call that has more than one chunk. After a job they spin for a moment, and then sleep. They
 are no threads of Python, block the signals that Python handles, and end with the process. A forked child begins
@@ -59,7 +59,7 @@ def install() -> Pool:
 
 
 def address_of(name: str) -> int | None:
-    """The address of `func_parallel`, and None for other names; the pool is made now or later."""
+    """The address of `func_parallel`, and None for other names; makes the pool now or later."""
     if name != SYMBOL:
         return None
     trampoline = _linked_trampoline()
@@ -68,7 +68,7 @@ def address_of(name: str) -> int | None:
 
 
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
-    """The key of the trampoline's code and what prints it; None for other names."""
+    """The key of the trampoline's code and its printer; None for other names."""
     return (TRAMPOLINE_KEY, trampoline_module) if name == SYMBOL else None
 
 
@@ -82,7 +82,7 @@ def _linked_trampoline() -> MachineCode:
 
 
 def trampoline_module() -> Any:
-    """`func_parallel`, which calls the pool with the number of the first chunk that is left, or runs this chunk."""
+    """`func_parallel`, which calls the pool with the number of the first remaining chunk, or runs this chunk."""
     from func.backends import ir  # the import is needed only if the object code is not on disk
 
     void, pointer, word = ir.VoidType(), ir.PointerType(), ir.IntType(64)

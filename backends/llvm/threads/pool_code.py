@@ -275,7 +275,7 @@ def write_spinning(module: Module, system: System) -> None:
 
 
 def write_jobs(module: Module, system: System) -> None:
-    """`run_chunks`, `wake_workers`, `wait_until_idle`, `run_shared`: what the owner of the pool does for a job."""
+    """`run_chunks`, `wake_workers`, `wait_until_idle`, `run_shared`: the owner's part of a job."""
     b = PoolBuilder(module, "run_chunks", VOID, POINTER, POINTER, WORD)
     task, data, chunks = b.args
     with b.repeat():
@@ -327,7 +327,7 @@ def write_jobs(module: Module, system: System) -> None:
 
 
 def write_worker(module: Module, system: System) -> None:
-    """`sleep_until_job`, `join_job`, `worker`: the life of a worker, which is known by its index."""
+    """`sleep_until_job`, `join_job`, `worker`: the life of a worker, identified by its index."""
     b = PoolBuilder(module, "sleep_until_job", INT, WORD, WORD)
     index, gate = b.args
     b.call_name("pthread_mutex_lock", b.address("mutex"))
@@ -453,7 +453,7 @@ def _pause(b: PoolBuilder, system: System) -> None:
 
 
 def _save_fp_mode(b: PoolBuilder, system: System) -> None:
-    """Publish how the caller's arithmetic rounds and treats subnormal numbers."""
+    """Publish the rounding and the treatment of subnormal numbers in the caller's arithmetic."""
     if system.arch == "x86_64":
         register = b.scratch(8)
         b.call_name("llvm.x86.sse.stmxcsr", register)

@@ -91,7 +91,7 @@ def expm1(emit: Emitter, x: Real) -> Real:
 
 
 def near_zero(emit: Emitter, x: Real, usual: Real) -> Real:
-    """An odd function of slope 1 with the sign of x; x itself where intermediate values would be subnormal."""
+    """An odd function of slope 1 with the sign of x; x itself if intermediate values would be subnormal."""
     return (abs(x) < 8 * emit.tiny).select(x, usual.with_sign(x))
 
 

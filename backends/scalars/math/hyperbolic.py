@@ -34,7 +34,7 @@ def sech_squared(emit: Emitter, x: Real) -> Real:
     return emit.fma(-inverse, inverse, inverse) * 4.0
 
 
-def tanh_beside_sech_squared(emit: Emitter, x: Real) -> Real:
+def tanh_with_sech_squared(emit: Emitter, x: Real) -> Real:
     """The hyperbolic tangent by the same r: 1 - 2 r, and t r near zero."""
     quarter = emit.call("expm1_double_quarter", x)
     inverse = 1.0 / emit.fma(quarter, 4.0, 2.0)

@@ -100,7 +100,7 @@ def power(emit: Emitter, x: Real, y: Real) -> Real:
 
 
 def parity(emit: Emitter, y: Real) -> tuple[Mask, Mask]:
-    """Where y is a whole number, and where an odd one; numbers beyond 2**digits are whole, beyond twice that even."""
+    """The masks of integers and of odd integers in y; numbers beyond 2**digits are integers, beyond twice that even."""
     size = abs(y)
     whole_above = 2.0 ** (emit.digits + 1)
     bounded = size.at_most(whole_above)

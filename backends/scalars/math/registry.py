@@ -16,23 +16,25 @@ class ElementaryFunction(NamedTuple):
     """One elementary function, by NumPy's or SciPy's name."""
 
     module: str = ""
-    """The module beside this one with the function of that name which emits the body; none for an intrinsic."""
+    """The module in this folder with the function of that name which emits the body; none for an intrinsic."""
     arity: int = 1
     intrinsic: str | None = None
     """LLVM's name of the instruction that computes it."""
     libmvec: str | None = None
     """C's name of it in libmvec."""
     preferred: tuple[int, ...] = ()
-    """Widths of numbers in bits for which the body is preferred to libmvec's: it is as fast or faster on usual
-    arguments, and several times faster where libmvec computes lane by lane (exp of -inf, powers of 0 and of negative
-    numbers)."""
+    """Widths of numbers in bits for which the body replaces libmvec's: it is as fast or faster on usual arguments, and
+    several times faster where libmvec computes lane by lane (exp of -inf, powers of 0 and of negative numbers).
+    """
     part: str | None = None
     """The function of the same argument that its body, a few instructions written where it is called, shares with
     others."""
     is_internal: bool = False
-    """Whether it is no function of NumPy's or SciPy's."""
+    """Whether it is not a function of NumPy's or SciPy's."""
     fixup: str | None = None
-    """The function of libmvec_fixups around libmvec's: lanes for which it would leave the vector, results past ±1."""
+    """The fix-up around libmvec's function, in `composed`: for lanes that would leave the vector, and results
+    past ±1.
+    """
 
 
 FUNCTIONS = {
@@ -61,7 +63,7 @@ FUNCTIONS = {
     "cosh": ElementaryFunction("hyperbolic", libmvec="cosh", preferred=(64, 32)),
     "tanh": ElementaryFunction("hyperbolic", libmvec="tanh", preferred=(64, 32)),
     "sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter"),
-    "tanh_beside_sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter", is_internal=True),
+    "tanh_with_sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter", is_internal=True),
     "expm1_double_quarter": ElementaryFunction("hyperbolic", is_internal=True),
     "arcsinh": ElementaryFunction("hyperbolic", libmvec="asinh", preferred=(64, 32)),
     "arccosh": ElementaryFunction("hyperbolic", libmvec="acosh", preferred=(64,)),
@@ -95,7 +97,7 @@ def fixup_of(name: str) -> FunctionBody:
     """The fix-up of a function of libmvec, which is its second argument."""
     fixup = FUNCTIONS[name].fixup
     assert fixup is not None
-    return _imported("libmvec_fixups", fixup)
+    return _imported("composed", fixup)
 
 
 def _imported(module: str, name: str) -> FunctionBody:

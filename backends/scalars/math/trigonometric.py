@@ -110,8 +110,8 @@ def tan(emit: Emitter, x: Real) -> Real:
 def arctan_quotient(emit: Emitter, y: Real, x: Real) -> tuple[Real, Real]:
     """arctan(y / x) of numbers ≥ 0 as the sum of a multiple of π/4 and a rest.
 
-    With a the lesser and b the greater, arctan(a / b) = π/4 + arctan((a - b) / (a + b)), which is taken for a quotient
-    above tan(π/8). Source: S. Moshier, Cephes, atan.c.
+    With a the lesser and b the greater, arctan(a / b) = π/4 + arctan((a - b) / (a + b)), for a quotient above tan(π/8).
+    Source: S. Moshier, Cephes, atan.c.
     """
     swapped = y > x
     a, b = swapped.select(x, y), swapped.select(y, x)
@@ -157,12 +157,12 @@ def arctan2(emit: Emitter, y: Real, x: Real) -> Real:
 
 
 def negative(emit: Emitter, x: Real) -> Mask:
-    """Where the sign bit is set, also for -0."""
+    """The mask of the sign bit, set also for -0."""
     return emit.number(1.0).with_sign(x) < 0.0
 
 
 def arcsin_half(emit: Emitter, x: Real) -> tuple[Mask, Real, Real]:
-    """Where |x| > ½; then √((1 - |x|) / 2), else |x|, and the inverse sine of that."""
+    """The mask of |x| > ½; then √((1 - |x|) / 2), else |x|, and the inverse sine of that."""
     size = abs(x)
     outer = size > 0.5
     z = outer.select((1.0 - size) * 0.5, x * x)

@@ -1,7 +1,7 @@
 """Arithmetic on vectors of IR: the language of the elementary functions.
 
 A function body is ordinary Python on `Real`, `Bits` and `Mask`, one instruction per operator. An `Emitter` knows the
-vector type, the builder and whether the host has fused multiply-add. Python numbers stand for splatted constants.
+vector type, the builder and whether the host has fused multiply-add. Python numbers become splatted constants.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Emitter:
         return mantissa, (biased | self.pattern(whole)).real() - offset
 
     def unless_rare(self, rare: Mask, usual: Real, name: str, *xs: Number) -> Real:
-        """libm's function where `rare` holds, `usual` elsewhere, by a branch that is taken only if a lane is rare."""
+        """libm's function where `rare` is true, `usual` elsewhere, by a branch if a lane is rare."""
         builder = self.builder
         every = ir.IntType(self.count)
         some = builder.icmp_unsigned("!=", builder.bitcast(rare.value, every), ir.Constant(every, 0))
@@ -295,11 +295,11 @@ class Real(_Vector):
         return self.compared(">=", other)
 
     def equals(self, other: Number) -> Mask:
-        """Where both are equal."""
+        """The mask of equal elements."""
         return self.compared("==", other)
 
     def is_nan(self) -> Mask:
-        """Where it is NaN."""
+        """The mask of NaN."""
         return Mask(self.emit, self.emit.builder.fcmp_unordered("uno", self.value, self.value))
 
     def at_most(self, limit: Number) -> Real:
@@ -357,7 +357,7 @@ class Bits(_Vector):
         return self.apply("lshr", other)
 
     def equals(self, other: Integer) -> Mask:
-        """Where both are equal."""
+        """The mask of equal elements."""
         return Mask(self.emit, self.emit.builder.icmp_signed("==", self.value, self.emit.bits(other).value))
 
     def real(self) -> Real:

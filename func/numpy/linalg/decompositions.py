@@ -26,7 +26,7 @@ from func.numpy.sorting import argsort, sort
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
     """The lower (upper) triangular factor of a Hermitian positive-definite matrix, as numpy.linalg.cholesky.
 
-    One triangle of the matrix is read, and the derivative is with respect to it: the gradient is triangular.
+    It reads one triangle of the matrix, and the derivative is with respect to it: the gradient is triangular.
     """
     return solving.cholesky(matrices(a), upper=bool(upper))
 
@@ -41,9 +41,9 @@ def _lower(UPLO: str) -> bool:
 def eigh(a: Array, UPLO: str = "L") -> Any:
     """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix, as numpy.linalg.eigh.
 
-    One triangle of the matrix is read, and the derivative is with respect to it: the gradient is triangular. Complex
-    vectors have the phase that LAPACK gives them, which makes their first component (with "U" their last one) real;
-    the undetermined part of the derivative at equal eigenvalues is zero.
+    It reads one triangle of the matrix, and the derivative is with respect to it: the gradient is triangular. Complex
+    vectors have LAPACK's phase, which makes their first component (with "U" their last one) real. The undetermined part
+    of the derivative at equal eigenvalues is zero.
     """
     lower = _lower(UPLO)
     return EighResult(*spectral.eigh(matrices(a), lower=lower))
@@ -68,7 +68,7 @@ _ALWAYS_COMPLEX = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 5)
 
 
 def _is_real(w: Array, a: Array) -> bool:
-    """Whether the eigenvalues of a real matrix are all real; False while staging, where it is unknown."""
+    """Whether the eigenvalues of a real matrix are all real; False under jit, where this is unknown."""
     known = known_value(w)
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
@@ -94,7 +94,7 @@ def eigvals(a: Array) -> Array:
 
 
 def real_eigvals(a: Array) -> Array:
-    """Eigenvalues of a square matrix, as real numbers where all those of a real matrix are."""
+    """Eigenvalues of a square matrix; real numbers if all those of a real matrix are."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
     return view_real(w) if _is_real(w, a) else w
@@ -116,7 +116,7 @@ def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian
 
 
 def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
-    """The decomposition of a Hermitian matrix by its eigenvalues, whose signs go into V."""
+    """The decomposition of a Hermitian matrix by its eigenvalues; their signs go into V."""
     if not compute_uv:
         return flip(sort(ops.absolute(eigvalsh(a))), -1)
     w, u = eigh(a)

@@ -15,7 +15,7 @@ from func.numpy import products
 from func.numpy.argument_checks import rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.linalg.solving import inv
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import implements
 from func.numpy.selection import diagonal as plane_diagonal
 from func.numpy.shaping import ravel, swapaxes
@@ -95,7 +95,7 @@ def matrix_power(a: Array, n: int) -> Array:
         raise TypeError("exponent must be an integer") from error
     if n == 0:
         identity = broadcast(identity_like(a, shape_of(a)[-1]), shape=shape_of(a))
-        return like_copy(Tracer(EVALUATE, identity, None) if type(a) is Tracer else identity, a)
+        return in_order_of(Tracer(EVALUATE, identity, None) if type(a) is Tracer else identity, a)
     if n < 0:
         a, n = inv(a), -n
     if n == 3:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import determinants, singular, solving
@@ -79,7 +79,7 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO
 
 
 def _rank_limit(a: Array, rcond: Any, rtol: Any) -> tuple[Array, bool]:
-    """The limit, and whether it may drop singular values that are larger than rounding errors."""
+    """The limit, and whether it may drop singular values above rounding errors."""
     if rcond is not None:
         tolerance = rcond
     elif rtol is NO_VALUE:
@@ -121,7 +121,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     """Least-squares solutions of a x = b, as numpy.linalg.lstsq: (x, residuals, rank, singular values of a).
 
     The derivative is the one at constant rank. The residuals are empty where NumPy's are: m <= n or deficient rank.
-    While jit traces, the rank is not known: the residuals are then NaN where it is deficient.
+    Under jit the rank is unknown: the residuals are NaN if it is deficient.
     """
     a, b = matrix(a), floating(b)
     vector = rank_of(b) == 1

@@ -13,7 +13,7 @@ import scipy.fft as _scipy
 
 from func import numpy as fnp
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.host.interception import on_plain_memory
+from func.host.interception import without_intercepted
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
 from func.host import scipy_hooks as _scipy_hooks
@@ -129,7 +129,7 @@ class Backend:
         if holds_traced(args) or holds_traced(kwargs):
             name = method.__name__
             return globals()[name](*args, **kwargs) if name in __all__ else NotImplemented
-        was_intercepting, out = on_plain_memory(method, args, kwargs)
+        was_intercepting, out = without_intercepted(method, args, kwargs)
         return out if was_intercepting else NotImplemented
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 

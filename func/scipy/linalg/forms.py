@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import complex_dtype
+from func.backends.array_helpers.linalg import complex_dtype
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, concrete, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.linalg import checks

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from func import linalg as _dense
-from func.backends.support.linalg import real_dtype
+from func.backends.array_helpers.linalg import real_dtype
 from func.control.scanning import scan
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, concrete, dtype_of, shape_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import real_dtype
+from func.backends.array_helpers.linalg import real_dtype
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.primitives.linalg.matrices import from_triangle

@@ -31,12 +31,12 @@ def by_equation(
 ) -> list[Array]:
     """function(*arrays), a sequence of plain arrays like `outs`, with a derivative that is linear in the tangents."""
 
-    def on_plain_arrays(*plain: Any) -> list[Any]:
+    def untraced_call(*plain: Any) -> list[Any]:
         return [np.asarray(x, out.dtype) for x, out in zip(function(*plain), outs, strict=True)]
 
     @custom_jvp
     def values(*arrays: Array) -> list[Array]:
-        found: list[Array] = pure_callback(on_plain_arrays, list(outs), *arrays, vmap_method="sequential")
+        found: list[Array] = pure_callback(untraced_call, list(outs), *arrays, vmap_method="sequential")
         return found
 
     @values.defjvp

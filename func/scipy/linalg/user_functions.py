@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import linalg as _dense
-from func.backends.support.linalg import complex_dtype
+from func.backends.array_helpers.linalg import complex_dtype
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError

@@ -130,7 +130,7 @@ def least_squares(
     if not traced:
         return call(x0, bounds, fun, jac, args, kwargs, f_scale)
     size = solving.size_of(x0)
-    lower, upper = box_of(bounds, size)
+    lower, upper = unaliased(bounds, size)
 
     def objective(x: Array, fun: Any, args: Any, kwargs: Any, cost: Any) -> Array:
         loss, f_scale = cost
@@ -162,7 +162,7 @@ def _limit_parts(bounds: Any) -> Any:
     return (bounds.lb, bounds.ub) if isinstance(bounds, scipy_optimize.Bounds) else bounds
 
 
-def box_of(bounds: Any, size: int) -> tuple[Any, Any]:
+def unaliased(bounds: Any, size: int) -> tuple[Any, Any]:
     """Lower and upper bounds of a pair (lower, upper) of numbers or vectors; None where all are infinite."""
     if isinstance(bounds, scipy_optimize.Bounds):
         return limits(bounds, size)
@@ -318,7 +318,7 @@ def curve_fit(
     if not traced:
         return call(p0, xdata, ydata, sigma, bounds, f, jac, full_output)
     size = _count_of(f, p0, bounds)
-    lower, upper = box_of(bounds, size)
+    lower, upper = unaliased(bounds, size)
     data = (f, xdata, vector_of(ydata), None if sigma is None else as_array(sigma))
 
     def objective(p: Array, *data: Any) -> Array:

@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Aval, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.scipy.optimize import solving
 from func.scipy.optimize.conditions import Constraint, Model, limits, minimum
-from func.scipy.optimize.least_squares_fits import box_of
+from func.scipy.optimize.least_squares_fits import unaliased
 from func.scipy.optimize.solving import Run, as_array, original, vector_of
 
 INTEGER = np.dtype(np.int64)
@@ -58,7 +58,7 @@ def lsq_linear(A: Any, b: Any, bounds: Any = (-np.inf, np.inf), *more: Any, **op
         return original("lsq_linear")(A, b, bounds, *more, **options)
     A, b = _matrix(A), vector_of(_matrix(b))
     size = shape_of(A)[1]
-    lower, upper = box_of(bounds, size)
+    lower, upper = unaliased(bounds, size)
     run = Run("lsq_linear")
 
     def minimise(model: Model) -> Any:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from func.backends.support.distributions import CUSTOM, distribution_of, distribution_value
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers.random import CUSTOM, distribution_of, distribution_value
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, general
 from func.interpreters.core.parameters import Kind
 from func.interpreters.core.scopes import TransformScope

@@ -1,4 +1,4 @@
-"""The source text of one equation, the context of a lowering rule, and the support functions that it calls."""
+"""The source text of one equation, the context of a lowering rule, and the array helpers that it calls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Code(NamedTuple):
         `plain` is then the text that makes its own output, which 0-d outputs use: it gives scalars where eager does.
     view: the result is (or may be) a view of operand 0; otherwise it shares memory with no operand.
     inplace: positions of the operands that may live in {out} themselves, if no other operand does.
-    support: functions of `func.backends.support` that the text calls by name, and those that they call.
+    helpers: functions of `func.backends.array_helpers` that the text calls by name, and those that they call.
     """
 
     text: str
     out: bool = False
     view: bool = False
-    support: tuple[Callable[..., Any], ...] = ()
+    helpers: tuple[Callable[..., Any], ...] = ()
     plain: str | None = None
     inplace: tuple[int, ...] = ()
 
@@ -68,16 +68,16 @@ class LoweringContext(NamedTuple):
 
 
 def support_code(function: Callable[..., Any], context: LoweringContext) -> Code:
-    """The call of a support function with the signature of an implementation."""
+    """The call of an array helper with the signature of an implementation."""
     params = "".join([f", {name}={parameter_text(value)}" for name, value in context.params.items()])
     is_view = context.primitive.view is True
-    return Code(f"{function.__name__}(np, {context.operands()}{params})", view=is_view, support=(function,))
+    return Code(f"{function.__name__}(np, {context.operands()}{params})", view=is_view, helpers=(function,))
 
 
 def is_support(function: Any) -> bool:
-    """Whether a support module of the backends defines it."""
+    """Whether a module of array helpers of the backends defines it."""
     module = getattr(function, "__module__", None) or ""  # None: a method of a set
-    return callable(function) and module.startswith("func.backends.support")
+    return callable(function) and module.startswith("func.backends.array_helpers")
 
 
 @functools.cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from func.backends.array_helpers.arrays import run_branch, run_scan, run_while
 from func.backends.source.literals import dtype_text, literal, tuple_text
-from func.backends.support.control import run_branch, run_scan, run_while
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.program.program import Equation, Program
 
@@ -25,19 +25,19 @@ def _scan_code(function: Name, equation: Equation) -> Code:
     sizes = literal((loop.consts, loop.carries, loop.length))
     name = function(body.program)
     text = f"run_scan(np, {name}, {_operands(equation)}, {sizes}, {literal(loop.reverse)}, [{', '.join(kinds)}])"
-    return Code(text, support=(run_scan,))
+    return Code(text, helpers=(run_scan,))
 
 
 def _while_code(function: Name, equation: Equation) -> Code:
     loop = equation.params["loop"]
     test, body = [function(equation.params[name].program) for name in ("cond", "body")]
     sizes = literal((loop.conditions, loop.consts))
-    return Code(f"run_while({test}, {body}, {_operands(equation)}, {sizes})", support=(run_while,))
+    return Code(f"run_while({test}, {body}, {_operands(equation)}, {sizes})", helpers=(run_while,))
 
 
 def _cond_code(function: Name, equation: Equation) -> Code:
     names = [function(branch.program) for branch in equation.params["branches"]]
-    return Code(f"run_branch({tuple_text(names)}, {{0}}, {_operands(equation, 1)})", support=(run_branch,))
+    return Code(f"run_branch({tuple_text(names)}, {{0}}, {_operands(equation, 1)})", helpers=(run_branch,))
 
 
 def _call_code(function: Name, equation: Equation) -> Code:

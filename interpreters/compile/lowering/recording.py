@@ -17,8 +17,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import call_reshaped, scipy_of
 from func.backends.source.literals import axes_text, literal, parameter_text, slice_text, tuple_text
-from func.backends.support.arrays import call_reshaped, scipy_of
 from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support
 from func.interpreters.core import Shape
 from func.interpreters.core.errors import NoSourceError
@@ -53,17 +53,17 @@ def record(context: LoweringContext) -> Code:
     ]
     implementation = _with_recorded_support(context.primitive.impl)
     value = implementation(RecordedFunction(recorder, "np", np), *operands, **context.params)
-    support = tuple(recorder.support)
+    helpers = tuple(recorder.helpers)
     if isinstance(value, tuple):
         if len(value) == 1 and isinstance(value[0], Unpacked):
-            return Code(value[0].text, support=support)
-        return Code(tuple_text([recorder.word(entry) for entry in value]), support=support)
+            return Code(value[0].text, helpers=helpers)
+        return Code(tuple_text([recorder.word(entry) for entry in value]), helpers=helpers)
     if context.out.weak and value.is_ufunc:
-        return Code(f"{value.text}.item()", support=support)
+        return Code(f"{value.text}.item()", helpers=helpers)
     if value.into is None or recorder.strengthens:
-        return Code(value.text, view=value.operand is not None, support=support)
+        return Code(value.text, view=value.operand is not None, helpers=helpers)
     inplace = context.matching(*value.elementwise_operands)
-    return Code(value.into, out=True, plain=value.text, inplace=inplace, support=(*support, *value.into_support))
+    return Code(value.into, out=True, plain=value.text, inplace=inplace, helpers=(*helpers, *value.into_helpers))
 
 
 class TextRecorder:
@@ -71,14 +71,14 @@ class TextRecorder:
 
     def __init__(self, device: bool) -> None:
         self.device = device
-        self.support: list[Callable[..., Any]] = []
+        self.helpers: list[Callable[..., Any]] = []
         self.strengthens = False
         """Whether a Python scalar becomes an array, so that the dtype may differ from that of the output's aval."""
 
     def word(self, value: Any, literal: Callable[[Any], str] = literal) -> str:
         """An argument as text."""
         if isinstance(value, SupportCall):
-            self.support.append(value.function)
+            self.helpers.append(value.function)
         if isinstance(value, (Recorded, RecordedFunction, SupportCall)):
             return value.text
         if isinstance(value, (tuple, list)):
@@ -94,9 +94,9 @@ class TextRecorder:
 class Recorded:
     """An array that an implementation computes, as text.
 
-    operand: the position of the operand in whose memory the value lies, or may lie.
+    operand: the position of the operand whose memory the value uses, or may use.
     call: the function that gave the value and the words of its arguments, where the function takes `out`.
-    into: the text that writes the value into {out}, and the support functions that it calls.
+    into: the text that writes the value into {out}, and the array helpers that it calls.
     elementwise_operands: the positions of the operands that a ufunc reads as they are, element by element.
     """
 
@@ -121,19 +121,19 @@ class Recorded:
         self.is_ufunc = False
         self.call: tuple[str, Words] | None = None
         self.into: str | None = None
-        self.into_support: tuple[Callable[..., Any], ...] = ()
+        self.into_helpers: tuple[Callable[..., Any], ...] = ()
         self.elementwise_operands: tuple[int, ...] = ()
 
     @property
     def shape(self) -> Shape:
         if self._shape is None:
-            self.refuse("asks for the shape of a value")
+            self.raise_unsupported("asks for the shape of a value")
         return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         if self._dtype is None:
-            self.refuse("asks for the dtype of a value")
+            self.raise_unsupported("asks for the dtype of a value")
         return self._dtype
 
     @property
@@ -148,17 +148,17 @@ class Recorded:
         self.recorder.strengthens = True
         return f"np.asarray({self.text})"
 
-    def refuse(self, what: str) -> NoReturn:
+    def raise_unsupported(self, what: str) -> NoReturn:
         raise NoSourceError(
             f"an implementation {what}, {self.text}, which its text does not tell; make it a function of "
-            "func.backends.support, or write a lowering rule"
+            "func.backends.array_helpers, or write a lowering rule"
         )
 
     def __bool__(self) -> bool:
-        self.refuse("branches on a value")
+        self.raise_unsupported("branches on a value")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.refuse("assigns to a value")
+        self.raise_unsupported("assigns to a value")
 
     def __iter__(self) -> Any:
         return iter((Unpacked(self.text),))
@@ -170,7 +170,7 @@ class Recorded:
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
         if not callable(getattr(np.ndarray, name)):
-            self.refuse(f"asks for the {name} of a value")
+            self.raise_unsupported(f"asks for the {name} of a value")
         return functools.partial(self._method, name)
 
     def _method(self, name: str, *args: Any, **kwargs: Any) -> Recorded:
@@ -197,7 +197,7 @@ class Recorded:
         if self.call is not None and self._shape is not None:
             path, words = self.call
             out.into = f"call_reshaped({path}, {tuple_text(words)}, {literal(self._shape)}, {{out}})"
-            out.into_support = (call_reshaped,)
+            out.into_helpers = (call_reshaped,)
         return out
 
     def transpose(self, *axes: Any) -> Recorded:
@@ -333,7 +333,7 @@ def takes_out(function: Any) -> bool:
 
 
 class SupportCall:
-    """A support function inside an implementation: its call becomes a call by name."""
+    """An array helper inside an implementation: its call becomes a call by name."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = inspect.unwrap(function)
@@ -343,7 +343,7 @@ class SupportCall:
         recorder = next((arg.recorder for arg in args if isinstance(arg, (Recorded, RecordedFunction))), None)
         if recorder is None:
             return self.function(*args, **kwargs)
-        recorder.support.append(self.function)
+        recorder.helpers.append(self.function)
         return Recorded(
             recorder, f"{self.function.__name__}({', '.join(recorder.words(args, kwargs, parameter_text))})"
         )
@@ -351,7 +351,7 @@ class SupportCall:
 
 @functools.cache
 def _with_recorded_support(implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """The implementation, with its support functions, global or enclosed, replaced by recorders."""
+    """The implementation, with its array helpers, global or enclosed, replaced by recorders."""
     if not isinstance(implementation, FunctionType):
         return implementation
 

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.inverses import cholesky_factor, lapack_letter
+from func.backends.array_helpers.strided import place_strided
 from func.backends.source.literals import axes_text, dtype_text, literal, tuple_text
-from func.backends.support import arrays
-from func.backends.support.inverses import cholesky_factor, lapack_letter
-from func.backends.support.strided import place_strided
 from func.interpreters.compile.inlining import inline
 from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support, support_code, with_callees
 from func.interpreters.compile.lowering.recording import record
@@ -56,7 +56,7 @@ def lower(equation: Equation, device: bool = False) -> Code:
         code = _code_of_body(equation, device)
     else:
         code = record(context)
-    return code._replace(support=with_callees(code.support)) if code.support else code
+    return code._replace(helpers=with_callees(code.helpers)) if code.helpers else code
 
 
 def _code_of_body(equation: Equation, device: bool) -> Code:
@@ -66,10 +66,10 @@ def _code_of_body(equation: Equation, device: bool) -> Code:
     names: dict[Var, str] = {var: literal(value) for var, value in program.constants.items()}
     names |= {var: f"x{number}" for number, var in enumerate(program.inputs)}
     words: list[str] = []
-    support: list[Callable[..., Any]] = []
+    helpers: list[Callable[..., Any]] = []
     for number, step in enumerate(program.equations):
         code = lower(step, device)
-        support.extend(code.support)
+        helpers.extend(code.helpers)
         words.append(f"y{number} := {code.fresh.format(*[_word(x, names) for x in step.inputs])}")
         several = step.primitive.multiple
         names |= {var: f"y{number}[{item}]" if several else f"y{number}" for item, var in enumerate(step.outputs)}
@@ -78,7 +78,7 @@ def _code_of_body(equation: Equation, device: bool) -> Code:
     words.append(tuple_text(outs) if equation.primitive.multiple else outs[0])
     parameters = ", ".join([names[var] for var in program.inputs])
     text = f"(lambda {parameters}: [{', '.join(words)}][-1])({', '.join(operands.values())})"
-    return Code(text, view=is_view, support=tuple(support))
+    return Code(text, view=is_view, helpers=tuple(helpers))
 
 
 def _word(x: Any, names: dict[Var, str]) -> str:
@@ -112,7 +112,7 @@ def _nan_safe_multiply(context: LoweringContext) -> Code:
         "nan_safe_multiply_into(np, {0}, {1}, {out})",
         out=True,
         plain="nan_safe_multiply(np, {0}, {1})",
-        support=(arrays.nan_safe_multiply, arrays.nan_safe_multiply_into),
+        helpers=(arrays.nan_safe_multiply, arrays.nan_safe_multiply_into),
         inplace=context.matching(0),
     )
 
@@ -123,7 +123,7 @@ def _where(context: LoweringContext) -> Code:
     if context.avals[0].dtype.kind != "b" or context.avals[0].weak:
         return Code(plain)
     text = "select_into(np, {0}, {1}, {2}, {out})"
-    return Code(text, out=True, plain=plain, support=(arrays.select_into,), inplace=context.matching(2))
+    return Code(text, out=True, plain=plain, helpers=(arrays.select_into,), inplace=context.matching(2))
 
 
 def _part(name: str, context: LoweringContext) -> Code:
@@ -150,8 +150,8 @@ def _imag(context: LoweringContext) -> Code:
 def _complex(context: LoweringContext) -> Code:
     plain = f"make_complex({{0}}, {{1}}, np.empty({literal(context.out.shape)}, {dtype_text(context.out.dtype)}))"
     if not context.out.shape:
-        return Code(f"{plain}[()]", support=(arrays.make_complex,))
-    return Code("make_complex({0}, {1}, {out})", out=True, plain=plain, support=(arrays.make_complex,))
+        return Code(f"{plain}[()]", helpers=(arrays.make_complex,))
+    return Code("make_complex({0}, {1}, {out})", out=True, plain=plain, helpers=(arrays.make_complex,))
 
 
 @lowering("convert")
@@ -191,7 +191,7 @@ def _embed(context: LoweringContext) -> Code:
         f"place_into({{out}}, 0, {literal(as_slices(context.params['index']))}, {{0}})",
         out=True,
         plain=f"place({zeros}, {literal(as_slices(context.params['index']))}, {{0}})",
-        support=(arrays.place, arrays.place_into),
+        helpers=(arrays.place, arrays.place_into),
     )
 
 
@@ -225,13 +225,13 @@ def _written(
         f"{into.__name__}({xp}{{out}}, {{0}}, {index}, {{1}})",
         out=True,
         plain=f"{fresh.__name__}({xp}{copy}, {index}, {{1}})",
-        support=(fresh, into),
+        helpers=(fresh, into),
         inplace=(0,),
     )
 
 
 UNTOUCHED = 1 << 16
-"""Zeros of more elements come from the system, where pages that nobody writes are cheap."""
+"""Zeros of more elements come from the system, where unwritten pages are cheap."""
 
 
 @lowering("place")
@@ -241,9 +241,9 @@ def _place(context: LoweringContext) -> Code:
     plain = f"place_strided(np, {zeros}, True, {placements}, {context.operands()})"
     written = sum([math.prod(sizes) for _, sizes, _ in context.params["placements"]])
     if context.out.size > UNTOUCHED and 4 * written < context.out.size:
-        return Code(plain, support=(place_strided,))
+        return Code(plain, helpers=(place_strided,))
     text = f"place_strided(np, {{out}}, False, {placements}, {context.operands()})"
-    return Code(text, out=True, plain=plain, support=(place_strided,))
+    return Code(text, out=True, plain=plain, helpers=(place_strided,))
 
 
 @lowering("argpartition")
@@ -324,7 +324,7 @@ def _cholesky(context: LoweringContext) -> Code:
         return Code("np.linalg.cholesky({0}, upper=True)")
     single = len(context.out.shape) == 2 and context.avals[0].dtype == context.out.dtype
     if single and not context.device and context.out.shape[0] >= UNCOPIED:
-        return Code("cholesky_factor(np, {0})", support=(cholesky_factor, lapack_letter))
+        return Code("cholesky_factor(np, {0})", helpers=(cholesky_factor, lapack_letter))
     return Code("np.linalg.cholesky({0})")
 
 

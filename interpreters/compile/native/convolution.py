@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from func.backends.array_helpers.windows import lags_of, window_region
 from func.backends.loops.values import ArrayValue
 from func.backends.number_types import kind_of
-from func.backends.support.windows import lags_of, window_region
 from func.interpreters.compile.native.contraction import sums_of_products
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native

@@ -38,7 +38,7 @@ def compile_for_device(
     computes the outputs if one has a NaN. Options are "fast", "tf32", and "eager" for parts of eager code, which keep
     no memory between calls. Programs that are kernels as a whole overwrite the inputs in `donated` with outputs, unless
     something may have to be computed again."""
-    _refuse_long_numbers(program)
+    _check_long_numbers(program)
     program = rerolled(program)
     try:
         whole = DeviceProgram(program, xp, options, nan_safe, donated)
@@ -62,7 +62,7 @@ def compile_for_device(
     return checked(compile_source(parts, xp), nan_safe), None, parts
 
 
-def _refuse_long_numbers(program: Program) -> None:
+def _check_long_numbers(program: Program) -> None:
     """Raise DeviceError if a value has a dtype that no device computes in."""
     variables = [*program.inputs, *program.constants, *[out for each in program.equations for out in each.outputs]]
     for var in variables:

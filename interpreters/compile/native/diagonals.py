@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from func.backends.array_helpers.strided import strided_places
 from func.backends.loops.kernels import Buffer, row_major
 from func.backends.loops.values import ArrayValue
-from func.backends.support.strided import strided_places
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.diagonals import Placement
 

@@ -116,8 +116,9 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
 
 @native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 def _comparison(context: TranslationContext) -> ArrayValue:
-    """Exact comparison of integers, whatever their dtypes: a Python number may be beyond the array's dtype, and no
-    dtype contains all of int64 and uint64."""
+    """Exact comparison of integers of any dtypes: a Python number may be beyond the array's dtype, and no dtype
+    contains all of int64 and uint64.
+    """
     ufunc: Any = context.equation.primitive.numpy
     if any([x.dtype.kind not in "iu" for x in context.args]):
         return by_loop(context, ufunc)

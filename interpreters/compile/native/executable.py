@@ -91,9 +91,9 @@ def compile_native(
         if executable is not None:
             return with_aliased(executable.flat_stub(), executable.interface), executable, None
     if key is not None and not stored_programs.is_cut(key):
-        from func.backends.llvm import early_start  # start-up time: a program on disk needs no LLVM
+        from func.backends.llvm import preload  # start-up time: a program on disk needs no LLVM
 
-        early_start.begin()
+        preload.begin()
     compiler = _Compiler(fast)
     program = with_loops(prepared)
     try:
@@ -216,7 +216,7 @@ class _Compiler:
         try:
             native = _translated(program, self._fast, donated, nan_safe is not None)
             executable = _executable(native, checked(fallback, nan_safe), nan_safe, native.interface)
-            executable.code  # noqa: B018  (compiled now, so that an error is met here)
+            executable.code  # noqa: B018  (compiled now, so that an error appears here)
             return with_aliased(executable.flat_stub(), native.interface), executable
         except (NotNative, ValidationError):
             raise

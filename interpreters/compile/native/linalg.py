@@ -132,10 +132,10 @@ def _is_free(context: TranslationContext, buffer: Buffer) -> bool:
     later = [x for equation in equations[place + 1 :] for x in equation.inputs]
     later.extend(translator.program.outputs)
     known = [translator.values.get(x) for x in later if type(x) is Var]
-    return sum([_lies_in(x, buffer) for x in (*known, *context.args)]) == 1
+    return sum([_is_within(x, buffer) for x in (*known, *context.args)]) == 1
 
 
-def _lies_in(x: ArrayValue | None, buffer: Buffer) -> bool:
+def _is_within(x: ArrayValue | None, buffer: Buffer) -> bool:
     return x is not None and x.root is not None and x.root.ref is not None and x.root.ref.buffer.storage is buffer
 
 

@@ -1,4 +1,4 @@
-"""The memory of native code over time: the arena item by item, beside arguments, constants and results."""
+"""The memory of native code over time: the arena item by item, besides arguments, constants and results."""
 
 from __future__ import annotations
 

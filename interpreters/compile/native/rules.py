@@ -75,7 +75,7 @@ class TranslationContext:
             bounds = np.iinfo(dtype)
             if x.root is None:
                 if not bounds.min <= int(x.number) <= bounds.max:
-                    raise NotNative(f"{x.number} as {dtype}, which NumPy refuses")
+                    raise NotNative(f"{x.number} as {dtype}, which NumPy rejects")
             elif not np.can_cast(x.dtype, dtype):
                 self._check_bounds(x, int(bounds.min), int(bounds.max))
         return self.convert(x, dtype)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import scipy_of
 from func.backends.loops.values import ArrayValue
 from func.backends.scalars.operations import HALF
-from func.backends.support.arrays import scipy_of
 from func.interpreters.compile.native.elementwise import BOOL, by_scipy
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native

@@ -113,7 +113,8 @@ def _constant_key(value: Any) -> Any:
 
 def with_small_constants_on_host(program: Program) -> Program:
     """The program with small constants of a device as arrays of the host, where passes can read them. They are copies,
-    so nobody writes to them, and executables bring them back once."""
+    which no code writes, and executables bring them back once.
+    """
     moved = {
         var: value.get()
         for var, value in program.constants.items()

@@ -13,10 +13,10 @@ from typing import Any, Unpack
 from numpy import ndarray
 
 from func.backends import HOST_TYPES
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.blocks import LARGE
 from func.backends.quiet import quietly
-from func.backends.support import arrays
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -26,15 +26,15 @@ from func.interpreters.core import (
     Shaped,
     Tracer,
     add_tangents,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     linear,
     operand,
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise.partials import (
     Partial,
     Rule,
@@ -50,7 +50,7 @@ ULPS = 16
 
 
 class Elementwise(Pointwise):
-    """A pointwise primitive that is given by its partial derivatives."""
+    """A pointwise primitive defined by its partial derivatives."""
 
     pulls_by_primitives = True
     __slots__ = ("fast", "keeps", "mixes", "partials", "selects", "ulps")
@@ -72,7 +72,7 @@ class Elementwise(Pointwise):
         """What grad_fast makes of the primitive when it is first recorded."""
 
     def _needed_by(self, mask: int) -> tuple[bool, ...]:
-        """Which of (x, y, ..., out) the pullback needs when the arguments in the bit mask are active."""
+        """The members of (x, y, ..., out) that the pullback needs for the active arguments in the bit mask."""
         needed: set[int] = set()
         for i, partial in enumerate(self.partials):
             if mask >> i & 1 and partial is not None:
@@ -118,12 +118,13 @@ class Elementwise(Pointwise):
             return out, None, None
         keeps = self.keeps[mask]
         saved = [
-            (value if parents[i] is not None else kept(value)) if keeps[i] else None for i, value in enumerate(values)
+            (value if parents[i] is not None else defensive_copy(value)) if keeps[i] else None
+            for i, value in enumerate(values)
         ]
         return out, self, [*saved, out if keeps[-1] else None]
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, as traced values: lift(place, value) of an argument, lift(None, value) of the output."""
+        """The saved values, traced: lift(place, value) of an argument, lift(None, value) of the output."""
         return [lift(place if place < self.arity else None, value) for place, value in enumerate(saved)]
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.arrays import broadcast_shape
+from func.backends.array_helpers.arrays import broadcast_shape
 from func.interpreters.core import Array, Shaped, Tracer, known_value
 from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise, multiply
 from func.interpreters.primitives.elementwise.partials import is_followed as is_followed
@@ -36,7 +36,7 @@ def _is_operand(operands: Sequence[Shaped]) -> bool:
 
 
 def undetermined_where(singular: Callable[[], Array], x: Array) -> Array:
-    """A derivative that is NaN at some places, with all of its own, and zero elsewhere."""
+    """A derivative that is NaN at some places, with all its derivatives, and zero elsewhere."""
     places = singular()
     value = where(places, full_like(x, math.nan, ()), full_like(x, 0, ()))
     return by_convention(value, lambda: places, x)
@@ -101,7 +101,7 @@ conventional: Elementwise = elementwise(
 
 
 def orders_followed(value: Array) -> int:
-    """How many derivatives of the value may be taken; two stands for more, too."""
+    """The number of derivatives of the value that exist; two means all."""
     orders = 0
     while type(value) is Tracer and orders < 2:
         if value._value is None or value._interpreter.takes_further:
@@ -136,7 +136,7 @@ isolated: Elementwise = elementwise("isolated", 1, None, _nothing_there, impl=_v
 def isolated_by_convention(value: Array, singular: Callable[[], Array], x: Array) -> Array:
     """A piecewise constant function of x, some of whose pieces are the points `singular()` alone.
 
-    What it is multiplied by has derivatives beside such a point that the piece does not know.
+    The other factor has derivatives near such a point that the piece does not know.
     """
     if orders_followed(x) < 2:
         return value

@@ -25,7 +25,7 @@ from func.interpreters.primitives.structural.shapes import convert
 Factor: TypeAlias = Callable[..., Array] | str
 """A function of what it names, or the name of a saved value."""
 Rule: TypeAlias = Factor | tuple[Factor, ...] | int | None
-"""A factor, several of which the product is meant, a constant, or None for no derivative."""
+"""A factor, several of them for their product, a constant, or None for no derivative."""
 _NAMES = ("x", "y", "z")
 
 
@@ -119,8 +119,7 @@ def _of_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[A
 
 
 def in_precision_of(out: Array, saved: Sequence[Array]) -> Sequence[Array]:
-    """What partials compute with, in the precision of the output: in a narrower one they would lose digits or overflow.
-    Numbers of Python adapt by themselves."""
+    """The operands of partials, in the precision of the output: a narrower one loses digits or overflows."""
     dtype = dtype_of(out)
     for value in saved:
         if value is not None and type(value) not in PYTHON_SCALARS and dtype_of(value) is not dtype:

@@ -1,4 +1,4 @@
-"""Pointwise primitives: values, avals and batches of what NumPy's ufuncs compute, whatever the derivative is."""
+"""Pointwise primitives: values, avals and batches of NumPy's ufuncs, independent of the derivative."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, TypeGuard, Unpack
 import numpy as np
 
 from func.backends import HOST_TYPES, blocks
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.quiet import quietly
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,
@@ -25,7 +25,7 @@ from func.interpreters.core import (
     operand,
 )
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.structural.shapes import align_ranks
 
 HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS

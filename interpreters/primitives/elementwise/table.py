@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.arrays import make_complex as make_complex_into
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.arrays import make_complex as make_complex_into
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,
@@ -51,8 +51,9 @@ def formula(
     impl: Callable[..., Any] | None = None,
     **facts: Unpack[Facts],
 ) -> Elementwise:
-    """An elementwise primitive that is an expression of others, but has partials of its own: those of the expression
-    would lose digits. Compiled code sees the expression; `impl` computes the same with fewer calls."""
+    """An elementwise primitive that is an expression of others, but has separate partials: those of the expression
+    would lose digits. Compiled code sees the expression; `impl` computes the same with fewer calls.
+    """
 
     def whole(*operands: Array) -> Array:
         out = expression(*operands)
@@ -187,7 +188,7 @@ def power_partial_y(x: Array, y: Array, out: Array) -> Array:
 
 
 def _has_no_slope(x: Array, y: Array) -> Array:
-    """Where x^y has an infinite derivative by x, or none, also where its derivative by y is zero."""
+    """The places where x^y has an infinite derivative by x, or none, even if its derivative by y is zero."""
     return logical_and(equal(x, 0), less_equal(y, 1))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import linalg
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers import linalg
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative
@@ -106,7 +106,8 @@ def _small_adjugate(a: Array) -> Array:
 NEARLY = 0.45
 """Singular values below this power of the rounding unit, relative to the largest one, count as zero."""
 DEFECT = 8
-"""Up to so many zero singular values the derivatives of all orders are right; with more, those up to this order."""
+"""Up to this number of zero singular values the derivatives of all orders are right; with more, those up to this order.
+"""
 
 
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import linalg
-from func.backends.support.linalg import float_dtype
+from func.backends.array_helpers import linalg
+from func.backends.array_helpers.linalg import float_dtype
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, are_integers, one_of

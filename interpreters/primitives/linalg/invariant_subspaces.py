@@ -2,8 +2,8 @@
 
 Where eigenvalues are equal, their vectors are not smooth, the span of these is. `invariant_basis` is a basis U of such
 spans, with a block of Λ = U⁻¹ A U for each, and unitary for Hermitian A. Its derivative never mixes the vectors of one
-block, and its value are the eigenvectors. So the rule of a simple eigenvalue has derivatives of every order, whatever
-its neighbours do: they have a part in it as a block.
+block, and its value are the eigenvectors. So the rule of a simple eigenvalue has derivatives of every order,
+independent of its neighbours: they have a part in it as a block.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _rotation_transpose(
 
 
 def _rotation_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    """What belongs to one matrix broadcasts."""
+    """The values for one matrix broadcast."""
     (x,) = core.materialize(size, batched[4:], args[4:])
     matrix = [y if is_batched else expand(y, (0,)) for y, is_batched in zip(args[:4], batched[:4], strict=True)]
     if batched[2] != batched[3]:
@@ -121,8 +121,9 @@ rotation: Primitive = core.general(
     body=lambda params: lambda w, inverse, a, u, x: (multiply(inverse, x),),
     cost=costs.per_element,
 )
-"""ω with ω Λ - Λ ω = X outside of the blocks of equal eigenvalues w, and zero in them: F ∘ X with the differences
-F_ij = 1 / (w_j - w_i) that are held. X has the columns from `first` on. With `adjoint` Λᴴ is in the place of Λ."""
+"""ω with ω Λ - Λ ω = X outside of the blocks of equal eigenvalues w, and zero in them: F ∘ X with the differences F_ij
+= 1 / (w_j - w_i) as constants. X has the columns from `first` on. With `adjoint` Λᴴ is in the place of Λ.
+"""
 
 
 def turn_within(

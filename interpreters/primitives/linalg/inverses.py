@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import inverses
-from func.backends.support.linalg import float_dtype
+from func.backends.array_helpers import inverses
+from func.backends.array_helpers.linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, nondifferentiable
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs

@@ -1,4 +1,4 @@
-"""What the primitives of linear algebra share: transposes, products, masks, diagonals of stacks of matrices.
+"""The common operations of linear algebra: transposes, products, masks, diagonals of stacks of matrices.
 
 Convention: leading axes are a batch, H is the conjugate transpose.
 """
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import spectra
-from func.backends.support.linalg import complex_dtype, float_dtype
+from func.backends.array_helpers import spectra
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FINITE, FLAG, NO_PARAMETERS, Kinds

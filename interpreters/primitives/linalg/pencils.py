@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.support import spectra
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers import spectra
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import FLAG, Kind, is_shape, one_of
 from func.interpreters.primitives import costs

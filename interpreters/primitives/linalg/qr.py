@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import float_dtype
-from func.backends.support.strides import found_order
+from func.backends.array_helpers.linalg import float_dtype
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import one_of
 from func.interpreters.primitives import costs
@@ -80,7 +80,7 @@ qr: Primitive = general(
     jvp=_qr_jvp,
     multiple=True,
     cost=costs.per_matrix(costs.qr),
-    layout=lambda a, *, mode: found_order(lambda array: tuple(np.linalg.qr(array.astype(float), mode)), a),
+    layout=lambda a, *, mode: memory_order_of(lambda array: tuple(np.linalg.qr(array.astype(float), mode)), a),
 )
 """Q and R, in mode "reduced" or "complete"."""
 

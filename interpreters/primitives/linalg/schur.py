@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from func.backends.support import spectra
-from func.backends.support.linalg import complex_dtype, float_dtype
+from func.backends.array_helpers import spectra
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype
 from func.interpreters import core
 from func.interpreters.core import Array, Aval, Primitive
 from func.interpreters.core.errors import NotDifferentiableError

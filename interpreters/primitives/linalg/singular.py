@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import inverses, linalg
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers import inverses, linalg
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import (
     ZERO,
     Array,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import sparse
-from func.backends.support.linalg import float_dtype
+from func.backends.array_helpers import sparse
+from func.backends.array_helpers.linalg import float_dtype
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, Kind, are_integers, integer

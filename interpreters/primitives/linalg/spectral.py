@@ -3,7 +3,7 @@
 Undetermined parts of degenerate spectra are dropped: functions that do not depend on the choice of a basis inside an
 eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their first derivative there. From
 the second order on it is not determined by what is known of each eigenvalue, and NaN (`cusps`). Those by a simple
-eigenvalue beside equal ones, and by its vector, are right to every order (`invariant_subspaces`).
+eigenvalue among equal ones, and by its vector, are right to every order (`invariant_subspaces`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import spectra
-from func.backends.support.linalg import complex_dtype, float_dtype, real_dtype
+from func.backends.array_helpers import spectra
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype, real_dtype
 from func.interpreters import core
 from func.interpreters.core import Array, Aval, Params, Primitive
 from func.interpreters.core.parameters import FLAG
@@ -70,7 +70,7 @@ def turned(
     cusp: Cusps | None,
     places: tuple[int, int] | None = None,
 ) -> tuple[Array, Array]:
-    """dw and dV of a Hermitian matrix, where `change(U, C)` is Uᴴ dA C; at `places` alone, where they are given.
+    """dw and dV of a Hermitian matrix, where `change(U, C)` is Uᴴ dA C; at `places` alone, unless None.
 
     Where eigenvalues may be equal, the basis that is differentiated further is that of invariant subspaces; columns of
     eigenvectors differ from it by phases.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import random
+from func.backends.array_helpers import random
 from func.interpreters.core import Array, Aval, NonDifferentiable, Params, Shape, materialize, nondifferentiable
 from func.interpreters.core.parameters import FLAG, SHAPE, Kinds, are_integers, dtype_of_kind, integer
 from func.interpreters.primitives import costs

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from func.backends.support import gamma
+from func.backends.array_helpers import gamma
 from func.interpreters.core import ZERO, Array, Primitive, general, materialize
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply

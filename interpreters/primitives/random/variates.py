@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import gamma, random
+from func.backends.array_helpers import gamma, random
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, NonDifferentiable, Primitive
 from func.interpreters.core.parameters import ORDER

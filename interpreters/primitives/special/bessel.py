@@ -24,9 +24,9 @@ from func.interpreters.primitives.elementwise.table import (
 from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import (
     by_name,
+    check_real,
     missing,
     publish,
-    refuse_complex,
     special_primitive,
     times,
 )
@@ -88,13 +88,13 @@ publish(y1, "x", "The Bessel function of the second kind and order 1, x > 0. DLM
 
 def _jve_partial(x: Array, y: Array) -> Array:
     """For real y the scaled function is the plain one; for complex y the factor is not holomorphic."""
-    refuse_complex("jve", y)
+    check_real("jve", y)
     return _half_gap(jve(subtract(x, 1), y), jve(add(x, 1), y))
 
 
 def _yve_partial(x: Array, y: Array) -> Array:
     """For real y the scaled function is the plain one; for complex y the factor is not holomorphic."""
-    refuse_complex("yve", y)
+    check_real("yve", y)
     return _half_gap(yve(subtract(x, 1), y), yve(add(x, 1), y))
 
 
@@ -188,7 +188,7 @@ publish(kve, "v z", "kv(v, z) exp(z).")
 
 def _ive_partial(x: Array, y: Array, out: Array) -> Array:
     """The scale is e^(-|Re y|), which is not holomorphic."""
-    refuse_complex("ive", y)
+    check_real("ive", y)
 
     def plain(y: Array) -> Array:
         return subtract(_half(ive(subtract(x, 1), y), ive(add(x, 1), y)), multiply(sign(y), ive(x, y)))

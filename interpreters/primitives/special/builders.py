@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.backends.array_helpers.special import of_order, result_of
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.quiet import quietly
-from func.backends.support.special import of_order, result_of
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER
@@ -87,13 +87,13 @@ def special_constant(name: str, arity: int) -> ElementwiseConstant:
 def missing(function: str, argument: str) -> Callable[[], Array]:
     """A partial that raises when it is evaluated."""
 
-    def refuse() -> Array:
+    def raise_missing() -> Array:
         raise NotDifferentiableError(f"no derivative of {function} with respect to {argument} is defined{at_line()}")
 
-    return refuse
+    return raise_missing
 
 
-def refuse_complex(function: str, x: Array) -> None:
+def check_real(function: str, x: Array) -> None:
     """Raise for complex arguments of a function that is not holomorphic."""
     if dtype_of(x).kind == "c":
         raise NotDifferentiableError(

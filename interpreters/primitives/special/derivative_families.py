@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import special
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers import special
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.primitives import costs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.support import special
+from func.backends.array_helpers import special
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (

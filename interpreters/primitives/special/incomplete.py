@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from func.backends.support import special
+from func.backends.array_helpers import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
@@ -178,8 +178,8 @@ def _beta_bend(a: Array, b: Array, x: Array, mixed: bool) -> Array:
 def _bend(name: str, impl: Callable[..., Array], slope: Rule) -> Elementwise:
     """A second derivative of betainc by its parameters, whose own are not defined."""
     what = f"the second derivative {name} of betainc"
-    refused = missing(what, "a"), missing(what, "b")
-    return elementwise(name, *refused, slope, impl=reporting_missing(impl, "special"), cost=costs.SPECIAL)
+    missing_partials = missing(what, "a"), missing(what, "b")
+    return elementwise(name, *missing_partials, slope, impl=reporting_missing(impl, "special"), cost=costs.SPECIAL)
 
 
 betainc_daa: Elementwise = _bend("betainc_daa", special.betainc_daa, lambda x, y, z: _beta_bend(x, y, z, False))
@@ -299,7 +299,7 @@ def f_slope_dfd(m: Array, n: Array, x: Array) -> Array:
 def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
     """The derivative by p of I_p(k + 1, n - k), of which SciPy rounds k down and n to zero.
 
-    It is zero where the function is 0 or 1 whatever p is, and NaN where the function is.
+    It is zero where the function is 0 or 1 for all p, and NaN where the function is.
     """
     k, n = floor(k), trunc(n)
     inside = logical_and(greater_equal(k, 0), less(k, n))

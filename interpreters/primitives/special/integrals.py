@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from func.backends.support import special as support_special
+from func.backends.array_helpers import special as support_special
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (
@@ -231,8 +231,8 @@ publish(hyperu, "a b x", "Tricomi's function U(a, b, x), x > 0; no derivative by
 
 def _unavailable(function: str, argument: str) -> Any:
     """`missing` for a partial that is given everything."""
-    refuse = missing(function, argument)
-    return lambda *values: refuse()
+    raise_missing = missing(function, argument)
+    return lambda *values: raise_missing()
 
 
 def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from func.backends.support import characteristic_values
-from func.backends.support import special as support
+from func.backends.array_helpers import characteristic_values
+from func.backends.array_helpers import special as helpers
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.primitives.elementwise.table import (
     absolute,
@@ -308,9 +308,9 @@ nctdtridf: Primitive = inverse("nctdtridf", "p nc t", "df", "p", STUDENT_OFF_CEN
 nctdtrinc: Primitive = inverse("nctdtrinc", "df p t", "nc", "p", STUDENT_OFF_CENTRE)
 
 
-kolmogorov_bend: Primitive = by_name("kolmogorov_bend", "y", impl=lambda xp, y: support.kolmogorov_slope(xp, y, 2))
+kolmogorov_bend: Primitive = by_name("kolmogorov_bend", "y", impl=lambda xp, y: helpers.kolmogorov_slope(xp, y, 2))
 kolmogorov_slope: Primitive = by_name(
-    "kolmogorov_slope", "y", impl=lambda xp, y: support.kolmogorov_slope(xp, y, 1), y=lambda y, out: kolmogorov_bend(y)
+    "kolmogorov_slope", "y", impl=lambda xp, y: helpers.kolmogorov_slope(xp, y, 1), y=lambda y, out: kolmogorov_bend(y)
 )
 kolmogorov: Primitive = by_name("kolmogorov", "y", y=lambda y, out: kolmogorov_slope(y))
 kolmogi: Primitive = by_name("kolmogi", "p", p=lambda p, out: 1 / kolmogorov_slope(out))

@@ -30,7 +30,7 @@ def _third_of_angle(n: Array, m: Array, theta: Array, w: Array, slope: Array, be
 
 
 def _family(name: str, function: str, arguments: str, third: Callable[..., Array], **options: Any) -> list[Primitive]:
-    """The primitives of the function with so many derivatives as outputs: none, one and two."""
+    """The primitives of the function with this number of derivatives as outputs: none, one and two."""
     variable = "theta" if "theta" in arguments else "z"
     place = arguments.split().index(variable)
 

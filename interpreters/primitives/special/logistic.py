@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from func.backends.support import special
+from func.backends.array_helpers import special
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (
@@ -122,7 +122,7 @@ pseudo_huber_dr: Elementwise = special_primitive(
     lambda x, y: divide(divide(divide(1, (root := _ratio_and_root(x, y)[1])), root), root),
     impl=special.pseudo_huber_dr,
 )
-"""Its derivatives, as the terms of their own derivatives cancel."""
+"""Its derivatives, as the terms of the next derivatives cancel."""
 
 exprel: Primitive = ordered("exprel", special.exprel)
 publish(exprel, "x", "(exp(x) - 1) / x, which is 1 at 0; its derivatives hold there too. DLMF 13.4.1.")

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import characteristic_values as support
+from func.backends.array_helpers import characteristic_values as helpers
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import cos, cosh, exp, greater, imag, less, log, real, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
-from func.interpreters.primitives.special.builders import by_name, near_zero, refuse_complex
+from func.interpreters.primitives.special.builders import by_name, check_real, near_zero
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 
 AIRY_FAR, AIRY_TERMS = 16.0, 20
@@ -44,7 +44,7 @@ def _airye_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tup
 
     For large z the terms cancel, and the slopes are those of the expansions.
     """
-    refuse_complex("airye", z)
+    check_real("airye", z)
     root = sqrt(where(greater(z, 0), z, full_like(z, 0, ())))
     plain = (aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip)
     is_far = greater(z, AIRY_FAR)
@@ -141,9 +141,9 @@ pbwa: Primitive = by_name("pbwa", "a x", outs=2, x=lambda a, x, w, wp: (wp, (a -
 def _with_slopes(name: str, arguments: str) -> Primitive:
     """A characteristic value, whose first two derivatives by its last argument NumPy code computes on the host."""
     last = arguments.split()[-1]
-    second = by_name(f"{name}_bend", arguments, impl=getattr(support, f"{name}_bend"))
+    second = by_name(f"{name}_bend", arguments, impl=getattr(helpers, f"{name}_bend"))
     to_second: dict[str, Any] = {last: lambda *args: second(*args[:-1])}
-    first = by_name(f"{name}_slope", arguments, impl=getattr(support, f"{name}_slope"), **to_second)
+    first = by_name(f"{name}_slope", arguments, impl=getattr(helpers, f"{name}_slope"), **to_second)
     to_first: dict[str, Any] = {last: lambda *args: first(*args[:-1])}
     return by_name(name, arguments, **to_first)
 

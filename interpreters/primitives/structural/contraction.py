@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import found_order
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
 from func.interpreters.core.parameters import Kind
 from func.interpreters.primitives.elementwise.builder import conjugate
@@ -23,7 +23,7 @@ Labels: TypeAlias = tuple[int, ...]
 
 
 class Spec:
-    """What a contraction does: labels of x, of y and of the output. Interned, so that derived specs are cached.
+    """The form of a contraction: labels of x, of y and of the output. Interned, so that derived specs are cached.
 
     A label in both operands and the output is a batch axis, one in both operands only is summed; a label in one
     operand only must be in the output. Within one operand labels are distinct.
@@ -98,7 +98,7 @@ def spec(x: Labels, y: Labels, out: Labels) -> Spec:
 
 @functools.cache
 def _compile(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array], Array]:
-    """How to run a contraction: by matmul with the right transposes and reshapes, or by multiply without sums."""
+    """The implementation of a contraction: by matmul with transposes and reshapes, or by multiply without sums."""
     batch = [label for label in out if label in x and label in y]
     summed = [label for label in x if label in y and label not in out]
     only_x = [label for label in x if label not in y]
@@ -230,7 +230,7 @@ contract = Bilinear(
     batch=_batch,
     transpose=_transpose,
     cost=_cost,
-    layout=lambda x, y, *, spec: found_order(lambda a, b: spec.run(np, a, b), x, y),
+    layout=lambda x, y, *, spec: memory_order_of(lambda a, b: spec.run(np, a, b), x, y),
     numpy_suffices=True,
     covers=True,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from func.backends.support import windows as support_windows
-from func.backends.support.windows import lags_of
+from func.backends.array_helpers import windows as support_windows
+from func.backends.array_helpers.windows import lags_of
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import SHAPE, Kind, is_shape, one_of
@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.slicing import embed, getitem
 
 
 def _counts(shape: Shape, sizes: Shape, axes: tuple[int, ...], steps: Shape, gaps: Shape) -> Shape:
-    """How many windows there are along each axis of an array."""
+    """The numbers of windows along each axis of an array."""
     counts = list(shape)
     for size, axis, gap in zip(sizes, axes, gaps or (1,) * len(axes), strict=True):
         counts[axis] -= (size - 1) * gap

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import running_extremum
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers.arrays import running_extremum
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import Array, Aval, Linear, Primitive, dtype_of, general, linear, shape_of
 from func.interpreters.core.parameters import AXIS, FLAG
 from func.interpreters.primitives import costs

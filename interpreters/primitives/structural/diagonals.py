@@ -1,6 +1,6 @@
 """Two primitives for matrices with structure: `place` writes diagonals and blocks into zeros, `take` reads them.
 
-A placement (offset, sizes, strides) says where a value of shape `sizes` lies in an array in C order: element l at the
+A placement (offset, sizes, strides) is the place of a value of shape `sizes` in an array in C order: element l at the
 flat position offset + Σ strides[k] · l[k]. The positions of one placement are distinct; several may overlap and add up.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.support.strided import place_strided, take_strided
+from func.backends.array_helpers.strided import place_strided, take_strided
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, linear, shape_of
 from func.interpreters.core.parameters import DTYPE, PLACEMENT, PLACEMENTS, SHAPE
 from func.interpreters.primitives.structural.shapes import fit_cotangent, reshape
@@ -89,7 +89,7 @@ take: Linear = linear(
 
 
 def strides_of(shape: Shape) -> tuple[int, ...]:
-    """How many elements apart the entries along each axis are in C order."""
+    """The distances of the entries along each axis, in elements in C order."""
     strides = []
     step = 1
     for length in reversed(shape):

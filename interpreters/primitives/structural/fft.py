@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
 from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
 from func.interpreters.primitives.elementwise.builder import multiply
@@ -72,7 +72,7 @@ fft: Linear = linear(
 
 
 def _half_weights(x: Array, axis: int, length: int, inside: float) -> Array:
-    """x with every frequency but zero and (of an even length) the highest multiplied: those stand for two."""
+    """x with every frequency but zero and (of an even length) the highest multiplied: those count twice."""
     shape = shape_of(x)
     places = iota(shape[axis], x)
     alone = (places == 0) | (places * 2 == length)

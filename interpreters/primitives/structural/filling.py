@@ -45,7 +45,7 @@ absent: Linear = linear(
     cost=0,
     mask="padded",
 )
-"""Zeros in the place of a (co)tangent that there is none of, whatever the (co)tangent x is; they are structural."""
+"""Zeros in place of an absent (co)tangent, for any (co)tangent x; they are structural."""
 
 
 def iota(length: int, like: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What filters consist of: correlation with weights, linear recurrences, and the coefficients of splines.
+"""The parts of filters: correlation with weights, linear recurrences, and the coefficients of splines.
 
 The kernels are SciPy's. A correlation is linear in the elements and in the weights, and its transposes are a
 correlation again and the products of the elements with those of the output.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import filter_kernels
+from func.backends.array_helpers import filter_kernels
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Primitive, Shaped
 from func.interpreters.core.parameters import AXIS, Kind, are_axes, integer, one_of
@@ -191,8 +191,8 @@ _LONG = 48
 def _spline_transpose(ct: Array, x: Shaped, *, order: int, axis: int, boundary: str) -> tuple[Array]:
     """The inverse of a symmetric matrix, with two exceptions.
 
-    With a boundary that folds at the sample the ends count half. For one that folds beside it SciPy's sum at the first
-    element is not quite that of the infinite extension, which the matrix itself shows where an axis is short.
+    With a boundary that folds at the sample the ends count half. For one that folds next to it, SciPy's sum at the
+    first element is not quite that of the infinite extension, which the matrix itself shows where an axis is short.
     """
     n = x.shape[axis]
     apply = functools.partial(spline_coefficients, order=order, axis=axis, boundary=boundary)

@@ -122,7 +122,7 @@ def as_seed(value: Array, like: Array) -> Array:
 
 
 def as_seeds(values: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
-    """What a caller gives for cotangents or tangents of some values: `as_seed` for those that are arrays."""
+    """The caller's cotangents or tangents of some values: `as_seed` for arrays."""
     like = next((value for value in likes if is_abstract_value(value)), None)
     if like is None:
         return list(values)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import axes_by_stride, found_order
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import axes_by_stride, memory_order_of
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
@@ -93,7 +93,9 @@ def _with_batch_axis(x: Array, elements: Array, full: Sequence[Array], axis: int
 
 
 def _gather_layout(x: Any, *indices: Any, axis: int) -> Any:
-    return found_order(lambda x, *ones: x[_prefix(axis, [np.zeros_like(one, np.intp) for one in ones])], x, *indices)
+    return memory_order_of(
+        lambda x, *ones: x[_prefix(axis, [np.zeros_like(one, np.intp) for one in ones])], x, *indices
+    )
 
 
 gather: Linear = core.linear(

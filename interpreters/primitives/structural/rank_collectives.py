@@ -6,7 +6,7 @@ of this process. Nothing is computed from it, but where a program is traced it i
 of a constant is an equation too, and not a message while tracing.
 
 All processes issue the same collectives in the same order. So with structural zeros these primitives always communicate
-equally often: masks go the way of the values, whatever is in them.
+equally often: masks go the way of the values.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class RankCollective(LinearCollective):
 
 
 def _sent(name: str, xp: Any, x: Array, send: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Array:
-    """What comes back for an array of any backend: MPI takes and gives arrays of the host. The first message of a kind
-    from a device warns."""
+    """The result for an array of any backend: MPI takes and returns arrays of the host."""
     if is_device_array(x):
         on_host = xp.on_host(send, f"func.collectives.{name.removeprefix('rank_')}")
         on_host.warn("where MPI sends from")

@@ -11,9 +11,9 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES
+from func.backends.array_helpers.arrays import logaddexp_reduce, plain_where
+from func.backends.array_helpers.strides import reduced_order
 from func.backends.quiet import quietly
-from func.backends.support.arrays import logaddexp_reduce, plain_where
-from func.backends.support.strides import reduced_order
 from func.interpreters import core
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Facts, Linear, NonDifferentiable, Params
 from func.interpreters.core.errors import NotDifferentiableError
@@ -97,7 +97,7 @@ class Reduction(core.Primitive):
         return out, self, (values[0], out)
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, by traced values: the argument and the output."""
+        """The saved values, traced: the argument and the output."""
         return lift(0, saved[0]), lift(None, saved[1])
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:

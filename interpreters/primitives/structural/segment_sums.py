@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import found_order
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Aval, Linear, Shaped, linear
 from func.interpreters.core.parameters import AXIS, STARTS
 from func.interpreters.primitives import costs
@@ -42,7 +42,7 @@ segment_sum: Linear = linear(
     transpose=_sum_transpose,
     batch=lambda x, *, starts, axis: segment_sum(x, starts=starts, axis=axis + 1),
     cost=costs.per_input(1),
-    layout=lambda x, *, starts, axis: found_order(
+    layout=lambda x, *, starts, axis: memory_order_of(
         lambda array: arrays.segment_sum(np, array, starts=starts, axis=axis), x, whole=(axis,)
     ),
     reduces="add",

@@ -11,8 +11,8 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, blocks
-from func.backends.support.arrays import plain_where
-from func.backends.support.strides import axes_by_stride, iterated_order, reduced_order, without_copy
+from func.backends.array_helpers.arrays import plain_where
+from func.backends.array_helpers.strides import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters import core
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXES, DTYPE, OPTIONAL_DTYPE, SHAPE
@@ -54,7 +54,7 @@ class Where(Linear):
         condition, x, y = values
         plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
         out = plain_where(condition, x, y) if plain else core.bind(self, values, params)
-        return out, self, core.kept(condition)
+        return out, self, core.defensive_copy(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents

@@ -1,8 +1,8 @@
 """Linear primitives at basic indices: getitem, embed, update, concatenate; and writes without a copy.
 
 A functional update copies its array, so a loop that writes n elements one by one would copy n times n. Before a write,
-`spare_buffers` finds the arrays at the bottom of a box to which nothing else refers; between `reuse` and `keep` the
-update primitives write into them instead of copying.
+`spare_buffers` finds the arrays behind a tracer to which nothing else refers; between `reuse` and `keep` the update
+primitives write into them instead of copying.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import axes_by_stride, joined_order
+from func.backends.array_helpers.strides import axes_by_stride, joined_order
 from func.interpreters import core
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
@@ -42,7 +42,7 @@ def _argument_references(ct: Any) -> int:
 
 
 def _unshared_counts() -> tuple[int, int]:
-    """What the two functions above count for an array without other holders; -1 where that is unreliable."""
+    """The counts of the two functions above for an array without other references; -1 if that is unreliable."""
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
     ct = np.empty(0)
@@ -53,7 +53,7 @@ _IN_BOX, _IN_PULL = _unshared_counts()
 
 
 def spare_buffers(box: Tracer) -> list[int]:
-    """The ids of the arrays at the bottom of a box, its tangents included, that nothing else refers to."""
+    """The ids of the arrays behind a tracer, its tangents included, that nothing else refers to."""
     places: list[int] = []
     _collect(box, places)
     return places
@@ -79,7 +79,8 @@ def is_spare_cotangent(ct: Any) -> bool:
 
 reuse: Callable[[list[int]], None] = _reusable.update
 """Let the update primitives write into these arrays, until `keep`. Neither runs code of Python, in which an interrupt
-could end it: a later array may have the id of one that was not kept."""
+could end it: a later array may have the id of a dropped one.
+"""
 keep: Callable[[list[int]], None] = _reusable.difference_update
 """From now on these arrays are copied before a write, as all others are."""
 
@@ -187,7 +188,7 @@ def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
 
 
 class Update(Linear):
-    """`update`, whose pullback clears the part in the cotangent itself where nobody else holds that."""
+    """`update`, whose pullback clears the part in the cotangent itself if nothing else refers to it."""
 
     __slots__ = ()
 

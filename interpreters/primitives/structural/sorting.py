@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import axes_by_stride
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import axes_by_stride
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Linear, NonDifferentiable, Params, Primitive
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
@@ -107,7 +107,7 @@ def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Arra
 
 
 def _is_one_of(x: Array, k: int, axis: int) -> Array:
-    """Which elements along an axis equal the one at k, where there are several."""
+    """The elements along an axis that equal the one at k, if there are several."""
     if core.shape_of(x)[axis] == 0:
         return full_like(x, False, None, np.dtype(bool))
     index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(core.shape_of(x))])
@@ -117,7 +117,7 @@ def _is_one_of(x: Array, k: int, axis: int) -> Array:
 
 
 def _has_equals(x: Array, axis: int) -> Array:
-    """Whether an element has an equal one beside it along a sorted axis."""
+    """Whether an element has an equal neighbour along a sorted axis."""
     shape = core.shape_of(x)
     n = shape[axis]
     if n < 2:

@@ -240,7 +240,7 @@ def test_kernels_that_do_not_compile_leave_the_program_to_the_library(
     device: HostDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(source: str, fast: bool) -> Any:
-        raise KernelError("NVRTC refuses the kernels: no such function")
+        raise KernelError("NVRTC rejects the kernels: no such function")
 
     monkeypatch.setattr(device, "compiled", refuse)
     step = func.jit(lambda x: np.sinh(x) * 3)

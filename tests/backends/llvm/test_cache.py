@@ -156,7 +156,7 @@ def test_folder_that_cannot_be_written(monkeypatch, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "func"):
         cache.store(KEY, CODE)
         assert cache.load(KEY) is None
-    assert "is not kept" in caplog.records[0].getMessage()
+    assert "no cache of object code" in caplog.records[0].getMessage()
 
 
 @pytest.mark.parametrize(

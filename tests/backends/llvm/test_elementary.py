@@ -13,16 +13,16 @@ mpmath = pytest.importorskip("mpmath")
 pytest.importorskip("llvmlite")
 
 from func.backends import ir  # noqa: E402
+from func.backends.array_helpers.arrays import sech_squared  # noqa: E402
 from func.backends.llvm import machine  # noqa: E402
 from func.backends.llvm.math.elementary import Elementary, names  # noqa: E402
 from func.backends.llvm.math.own_functions import Features, host_features, module_of  # noqa: E402
 from func.backends.scalars.math.registry import FUNCTIONS  # noqa: E402
-from func.backends.support.arrays import sech_squared  # noqa: E402
 
 POINTS = 2000
 DTYPES = [np.float64, np.float32]
 
-OWN = {"sech_squared": functools.partial(sech_squared, np), "tanh_beside_sech_squared": np.tanh}
+OWN = {"sech_squared": functools.partial(sech_squared, np), "tanh_with_sech_squared": np.tanh}
 """Functions that neither NumPy nor SciPy has."""
 REFERENCE = {name: getattr(np, name, None) or getattr(scipy.special, name) for name in names() if name not in OWN} | OWN
 NAMES = sorted(REFERENCE)
@@ -114,7 +114,7 @@ def points(name, dtype):
         **dict.fromkeys(["arcsin", "arccos", "arctanh"], (unit,)),
         **dict.fromkeys(["arctan", "arcsinh", "cbrt"], (np.r_[every, near, tiny, 4 * near],)),
         "arccosh": (np.r_[1 + abs(tiny), 1 + abs(every), 1 + abs(near)],),
-        **dict.fromkeys(["tanh", "tanh_beside_sech_squared"], (np.r_[10 * near, near, tiny],)),
+        **dict.fromkeys(["tanh", "tanh_with_sech_squared"], (np.r_[10 * near, near, tiny],)),
         "sech_squared": (np.r_[random.uniform(-1, 1, 2 * n) * (354.8 if double else 44.3), near, tiny],),
         **dict.fromkeys(["erf", "erfc"], (tail,)),
         **dict.fromkeys(["ndtr", "log_ndtr"], (-1.4 * tail,)),
@@ -154,7 +154,7 @@ def by_mpmath():
         "arctan2": mp.atan2,
         "power": mp.power,
         "sech_squared": lambda x: mp.sech(x) ** 2,
-        "tanh_beside_sech_squared": mp.tanh,
+        "tanh_with_sech_squared": mp.tanh,
         "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
         "exp2": lambda x: mp.power(2, x),
         "log2": lambda x: mp.log(x) / mp.log(2),
@@ -319,7 +319,7 @@ def test_sine_and_cosine_stay_within_one():
     angles = np.random.default_rng(1).uniform(-3000, 3000, 100_000)
     for mode in MODES:
         for dtype in DTYPES:
-            for name in ("sin", "cos", "tanh", "tanh_beside_sech_squared", "erf"):
+            for name in ("sin", "cos", "tanh", "tanh_with_sech_squared", "erf"):
                 assert abs(compiled(name, dtype, mode.values[0], 16)(angles)).max() <= 1
 
 

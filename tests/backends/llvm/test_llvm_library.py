@@ -70,7 +70,7 @@ def test_every_pass_of_the_pipelines_is_known() -> None:
 )
 def test_refusals_are_worded_alike(text: str) -> None:
     for generator in (llvm_library, compiler):
-        with pytest.raises(machine.CompileError, match="LLVM refuses the module"):
+        with pytest.raises(machine.CompileError, match="LLVM rejects the module"):
             generator.emit_object(text)
     assert llvm_library.emit_object(MODULES["constant"]) == compiler.emit_object(MODULES["constant"])
 

@@ -157,8 +157,8 @@ def test_small_internal_functions_are_inlined():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("define i32 @f() { ret i64 0 }", "LLVM refuses"),
-        ("garbage", "LLVM refuses"),
+        ("define i32 @f() { ret i64 0 }", "LLVM rejects"),
+        ("garbage", "LLVM rejects"),
         (
             "declare void @func_nobody_has_this() define void @f() { call void @func_nobody_has_this() ret void }",
             "func_nobody_has_this",

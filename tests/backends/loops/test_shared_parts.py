@@ -35,7 +35,7 @@ def in_loops(x: Any) -> Any:
 def counts(f: Any, x: Any) -> tuple[int, int]:
     """How often the kernels have tanh alone, and beside its derivative."""
     text = str(func.jit(f).lower(x).kernels)
-    return text.count("= tanh("), text.count("= tanh_beside_sech_squared(")
+    return text.count("= tanh("), text.count("= tanh_with_sech_squared(")
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -274,7 +274,7 @@ def test_profile_of_nothing_native() -> None:
 
 def test_profile_of_traced_values() -> None:
     jitted = native(np.sin)
-    with pytest.raises(ProfileError, match="it was given traced values"):
+    with pytest.raises(ProfileError, match="it has traced arguments"):
         func.grad(lambda x: jitted.profile(x) and x)(1.0)
 
 
@@ -353,7 +353,7 @@ def test_code_that_llvm_refuses(f: Callable[..., Any], monkeypatch: pytest.Monke
     jitted = native(f)
     out, (message,) = caught(lambda: jitted(values))
     np.testing.assert_allclose(out, f(values), atol=1e-12)
-    assert "LLVM refuses the module" in message and "in a program that begins with sin, " in message
+    assert "LLVM rejects the module" in message and "in a program that begins with sin, " in message
     assert "np.sin(x)" in message
     with pytest.raises(ProfileError):
         jitted.profile(values)

@@ -788,7 +788,7 @@ BAD: dict[str, tuple[Function, type[Exception], str]] = {
     "elements of another shape": (
         lambda x: func.associative_scan(lambda a, b: np.sum(a), x),
         errors.CarryError,
-        r"was given f64\[1\] for elems and returned f64\[\]",
+        r"got f64\[1\] for elems and returned f64\[\]",
     ),
     "no branches": (lambda x: func.switch(0, [], x), errors.ArgumentError, "at least one branch"),
     "unroll": (lambda x: func.scan(lambda c, r: (c, r), x, x, unroll=-1), errors.ArgumentError, "unroll must be"),

@@ -161,7 +161,7 @@ def test_forms_are_found_and_reported(name: str) -> None:
     assert all(text in line for text, line in zip(texts, lines, strict=True)), lines
     if name == "large":
         assert factors.unstructured == ["params"]
-        with pytest.raises(ArgumentError, match="params of <lambda> enter by no product"):
+        with pytest.raises(ArgumentError, match="params of <lambda> do not enter by matrix"):
             factors.solve(np.ones(1200), 1.0)
         return
     traces = [np.trace(block) for block in blocks_of(factors.toarray(), params)]

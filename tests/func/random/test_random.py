@@ -12,7 +12,7 @@ import scipy.stats as st
 
 import func
 import func.random as fr
-from func.backends.support.random import threefry
+from func.backends.array_helpers.random import threefry
 from func.interpreters.primitives.random.variates import slope
 
 KEY = fr.key(2024)

@@ -497,7 +497,7 @@ def test_the_function_has_the_names_of_peers(name: str) -> None:
     make = getattr(func, name)
     for key in ("f", "fun", "func"):
         assert repr(make(**{key: of_one})) == repr(make(of_one))
-        with pytest.raises(TypeError, match=f"multiple values for argument|{name}.* has no option|f is given twice"):
+        with pytest.raises(TypeError, match=f"multiple values for argument|{name}.* has no option|f appears twice"):
             make(of_one, **{key: of_one})
 
 
@@ -524,7 +524,7 @@ NO_OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
     "misspelt": (lambda: func.grad(of_one, holomorph=True), "no option 'holomorph'; did you mean holomorphic?"),
     "unknown": (lambda: func.per_sample(of_one, zzz=1), "^func.per_sample has no option 'zzz'; it takes "),
     "of a module": (lambda: func.tree.map(of_one, 1.0, is_leaf=len), "func.tree.map has no option 'is_leaf'; write"),
-    "twice": (lambda: func.grad(f=of_one, fun=of_one), "func.grad: f is given twice, also as fun"),
+    "twice": (lambda: func.grad(f=of_one, fun=of_one), "func.grad: f appears twice, also as fun"),
 }
 
 

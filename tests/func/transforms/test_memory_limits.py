@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.defensive_copies import kept_copy
+from func.backends.defensive_copies import shared_copy
 from func.errors import ArgumentError, MemoryLimitError
 from func.transforms.memory_limits import Planning, parse_bytes, planning, shown_bytes
 from tests.support.traced_memory import tracing
@@ -107,9 +107,9 @@ def test_plans_do_not_depend_on_where_arrays_lie(name: str, monkeypatch: pytest.
 
     def copy_of_kept(array: Any) -> Any:
         kept.append(array)
-        return kept_copy(array)
+        return shared_copy(array)
 
-    monkeypatch.setattr("func.interpreters.core.types.kept_copy", copy_of_kept)
+    monkeypatch.setattr("func.interpreters.core.types.shared_copy", copy_of_kept)
     timeline = func.memory(transform(memory_limit=limit))(*args)
     assert timeline.plans == expected.plans and timeline.peak == expected.peak
 

@@ -242,7 +242,7 @@ WITHOUT: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", WITHOUT)
 def test_what_is_not_done_block_by_block_is_named(case: str) -> None:
     loss, words = WITHOUT[case]
-    message = f"func.grad: a Dask array whose gradient is asked for is computed block by block, without {words}\n"
+    message = f"func.grad: a Dask array with a gradient is computed block by block, without {words}\n"
     with pytest.raises(UnsupportedFunctionError, match=message):
         func.grad(loss)(array.from_array(X, chunks=(70, 3)))
 

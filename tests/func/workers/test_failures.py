@@ -113,7 +113,7 @@ def test_what_cannot_travel_is_named(tmp_path: Path) -> None:
             (
                 func.grad(lambda x, g=(i for i in ()): x),
                 "func.vmap(<lambda>): what it maps cannot go to another process: it holds a default of <lambda>, a "
-                "generator\nMake it inside the function, or pass the arrays and names from which it can be made.",
+                "generator\nMake it inside the function, or pass the arrays and names to make it from.",
             ),
         ]
         outer = func.sum_over(lambda w, x: w * x, X, executor=pool)
@@ -160,7 +160,7 @@ def test_an_executor_that_is_shut_while_it_runs_is_named(make: Callable[[], Any]
         (
             lambda x: np.ones(int(x[0])) if x[0] < 4 else np.ones(9),
             "func.vmap(<lambda>): output 0 of chunk 1 has shape (1, 3), where (1, 2) fits the others\n"
-            "Pad to one shape, or return what does not depend on the chunk.",
+            "Pad to one shape, or return something independent of the chunk.",
         ),
         (
             lambda x: [x] if x[0] < 3 else [x, x],

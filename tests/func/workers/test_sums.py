@@ -283,8 +283,8 @@ BAD: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
     "other files": (
         lambda folder: func.sum_over(loss, "x.csv"),
         ArgumentError,
-        "func.sum_over: data is the path 'x.csv', of which only files of np.save (.npy) are read\n"
-        "Open others and pass what has a shape, a dtype and rows: np.memmap, zarr.open_array.",
+        "func.sum_over: data is the path 'x.csv', but sum_over reads only files of np.save (.npy)\n"
+        "Open others and pass an object with a shape, a dtype and rows: np.memmap, zarr.open_array.",
     ),
     "no samples": (
         lambda folder: func.sum_over(loss, (X[:0], Y[:0]))(P),

@@ -11,7 +11,7 @@ import pytest
 
 from func.errors import FuncError
 from func.interpreters.core import PRIMITIVES, aval_of, bind
-from func.interpreters.core.parameters import AXES, refusal_of
+from func.interpreters.core.parameters import AXES, parameter_error
 from tests.interpreters.primitives.test_samples import ALL
 from tests.support.sampling import Sample
 
@@ -60,7 +60,7 @@ def is_among(value: Any, values: list[Any]) -> bool:
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_samples_have_the_declared_parameters(name: str, sample: Sample) -> None:
     avals = [aval_of(arg) for arg in sample.args]
-    assert refusal_of(PRIMITIVES[name], avals, sample.params) is None
+    assert parameter_error(PRIMITIVES[name], avals, sample.params) is None
 
 
 @pytest.mark.parametrize("name", sorted(PRIMITIVES))
@@ -81,8 +81,8 @@ def test_parameters_of_other_kinds_are_refused(name: str, sample: Sample) -> Non
         for other in OTHERS:
             is_flag = other is True and isinstance(sample.params[key], bool)
             if not is_flag and not is_among(other, MAY_BE.get(name, [])):
-                refusal = refusal_of(primitive, avals, {**sample.params, key: other})
-                assert refusal is not None, (key, other)
+                reason = parameter_error(primitive, avals, {**sample.params, key: other})
+                assert reason is not None, (key, other)
 
 
 @pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
@@ -92,18 +92,18 @@ def test_axes_differ_and_are_in_range(name: str, sample: Sample) -> None:
     for key, kind in primitive.parameters.items():
         if kind is AXES:
             for axes in ((0, 0), (len(avals[0].shape),), (-1,), [0], 0):
-                assert refusal_of(primitive, avals, {**sample.params, key: axes}) is not None
+                assert parameter_error(primitive, avals, {**sample.params, key: axes}) is not None
 
 
 @pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
 def test_unknown_and_missing_parameters_are_refused(name: str, sample: Sample) -> None:
     primitive = PRIMITIVES[name]
     avals = [aval_of(arg) for arg in sample.args]
-    assert refusal_of(primitive, avals, {**sample.params, "other": 0}) == "it has no parameter 'other'"
+    assert parameter_error(primitive, avals, {**sample.params, "other": 0}) == "it has no parameter 'other'"
     for key in sample.params:
         rest = {name: value for name, value in sample.params.items() if name != key}
         if not primitive.parameters[key].optional:
-            assert refusal_of(primitive, avals, rest) is not None
+            assert parameter_error(primitive, avals, rest) is not None
 
 
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
@@ -113,7 +113,7 @@ def test_slices_stay_within_their_axis(step: int) -> None:
         for stop in range(-3, length + 3):
             chosen = range(start, stop, step)
             if chosen:
-                refused = refusal_of(
+                refused = parameter_error(
                     PRIMITIVES["getitem"], [aval_of(np.zeros(length))], {"index": ((start, stop, step),)}
                 )
                 assert (refused is None) == (min(chosen) >= 0 and max(chosen) < length), (start, stop)
@@ -131,7 +131,7 @@ def test_integers_that_are_not_refused_are_computed(name: str, sample: Sample) -
     for key in [key for key, value in sample.params.items() if type(value) is int]:
         for value in (0, 1, 6, 64):
             params = {**sample.params, key: value}
-            if refusal_of(primitive, avals, params) is not None:
+            if parameter_error(primitive, avals, params) is not None:
                 continue
             try:
                 outs = bind(primitive, tuple(sample.args), params)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as _scipy
 import scipy.sparse.linalg as _linalg
 
-from func.backends.support.sparse import factorization, is_factoring
+from func.backends.array_helpers.sparse import factorization, is_factoring
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import TRACED, Array, concrete, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import FuncError, UnsupportedFunctionError

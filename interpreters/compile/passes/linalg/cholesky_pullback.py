@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func.backends.support.linalg import real_dtype
+from func.backends.array_helpers.linalg import real_dtype
 from func.interpreters.compile.passes.equation_builder import Definitions, EquationBuilder
 from func.interpreters.compile.passes.linalg.scalar_multiples import (
     Multiple,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.loops.nest_cleanup import BESIDE
+from func.backends.loops.nest_cleanup import COMPUTED_WITH
 from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.primitives.structural.slicing import embed, getitem, update
 from func.interpreters.program.equality import canonical
@@ -24,7 +24,7 @@ FIRST = -1
 MANY_USES = 8
 """A value with this many uses counts as a constant of a loop if it can be computed at the start, and an array with this
 many slices as a sequence that exists before the loop."""
-COMPUTED_BESIDE = frozenset([other for other, _ in BESIDE.values()])
+COMPUTED_TOGETHER = frozenset([other for other, _ in COMPUTED_WITH.values()])
 """Names of primitives that native code computes together with another one of the same operand."""
 INDEXED = frozenset({getitem, update, embed})
 """Primitives whose index may differ from step to step."""
@@ -80,7 +80,7 @@ def canonical_order(program: Program) -> list[Equation]:
                 target = FIRST
             elif len(inputs) == 2:
                 target = _earliest(inputs, outputs[0], ready, uses, place)
-            elif equation.primitive.name in COMPUTED_BESIDE and uses.get(inputs[0]) == 2:
+            elif equation.primitive.name in COMPUTED_TOGETHER and uses.get(inputs[0]) == 2:
                 target = ready.get(inputs[0], place)
         targets.append(target)
         for out in outputs:

@@ -289,7 +289,7 @@ class Stacks(EquationBuilder):
     def _concatenate(self, equation: Equation) -> None:
         """Append a concatenation of rows and slices as a permutation of their stack.
 
-        It lies in memory in the order of the stack, in which NumPy adds: sums may differ in the last bit.
+        Its memory is in the order of the stack, in which NumPy adds: sums may differ in the last bit.
         """
         out, pieces, axis = equation.outputs[0], equation.inputs, equation.params["axis"]
         shape = pieces[0].shape

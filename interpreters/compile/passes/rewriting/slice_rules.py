@@ -58,7 +58,7 @@ def slice_of_broadcast(rw: Rewriter, out: Var, x: Any, *, index: Index) -> Any:
 
 
 def slice_of_concatenation(rw: Rewriter, out: Var, x: Any, *, index: Index) -> Any:
-    """A slice that lies within one piece of a concatenation is a slice of this piece."""
+    """A slice within one piece of a concatenation is a slice of this piece."""
     equation = rw.definition(x, concatenate)
     if equation is None:
         return None

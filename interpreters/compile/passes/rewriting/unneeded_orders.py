@@ -1,6 +1,6 @@
-"""Arrays that are put into an order which nothing else needs are sorted without it.
+"""Sorts and partitions without an order that nothing else needs.
 
-Equal orders must be one variable before: an order that has another use is found once, and both uses read it.
+Equal orders must be one variable before: an order with another use is computed once, and both uses read it.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import scipy.linalg
 import scipy.special
 
 import func
+from func.backends.array_helpers import arrays
 from func.backends.source.literals import literal
-from func.backends.support import arrays
 from func.errors import NoSourceError
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.rules import lower
@@ -52,23 +52,23 @@ def equation_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Equat
     return Equation(primitive, inputs, params, tuple([Var(aval) for aval in (out if primitive.multiple else (out,))]))
 
 
-def pasted(support: Sequence[Callable[..., Any]]) -> dict[str, Any]:
-    """A module of nothing but NumPy, SciPy and the source of the support functions."""
+def pasted(helpers: Sequence[Callable[..., Any]]) -> dict[str, Any]:
+    """A module of nothing but NumPy, SciPy and the source of the array helpers."""
     names: dict[str, Any] = {"numpy": numpy, "np": np, "scipy": scipy, "math": math}
-    exec(code_of(tuple(support)), names)
+    exec(code_of(tuple(helpers)), names)
     return names
 
 
 @functools.cache
-def code_of(support: tuple[Callable[..., Any], ...]) -> Any:
+def code_of(helpers: tuple[Callable[..., Any], ...]) -> Any:
     """The source of functions as a module."""
-    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(function) for function in support]])
+    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(function) for function in helpers]])
     return compile(text, "<pasted>", "exec")
 
 
-def run(text: str, support: Sequence[Callable[..., Any]], args: Sequence[Any], **extra: Any) -> Any:
+def run(text: str, helpers: Sequence[Callable[..., Any]], args: Sequence[Any], **extra: Any) -> Any:
     """The value of a text, with names for arrays and literals for Python scalars."""
-    names = pasted(support) | extra
+    names = pasted(helpers) | extra
     words = []
     for i, arg in enumerate(args):
         words.append(literal(arg) if type(arg) in PYTHON_SCALARS else f"operand_{i}")
@@ -103,7 +103,7 @@ def check(name: str, args: Sequence[Any], params: dict[str, Any]) -> Code:
     equation = equation_of(name, args, params)
     code = lower(equation)
     want = eager_value(name, args, params)
-    got = run(code.fresh, code.support, args)
+    got = run(code.fresh, code.helpers, args)
     assert_same(got, want)
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
     if not code.view:
@@ -121,7 +121,7 @@ def check_out(code: Code, aval: Aval, args: Sequence[Any], want: Any) -> None:
     before = [np.array(arg) for arg in args]
     out = np.frombuffer(bytes([0xA5]) * (aval.size * aval.dtype.itemsize), np.uint8).copy().view(aval.dtype)
     out = out.reshape(aval.shape)
-    assert run(code.text, code.support, args, out=out) is out
+    assert run(code.text, code.helpers, args, out=out) is out
     assert_same(out, want)
     for arg, copy in zip(args, before, strict=True):
         np.testing.assert_array_equal(np.asarray(arg), copy)
@@ -129,7 +129,7 @@ def check_out(code: Code, aval: Aval, args: Sequence[Any], want: Any) -> None:
         assert (args[position].shape, args[position].dtype) == (aval.shape, aval.dtype)
         buffer = np.array(args[position], order="C")
         operands = [buffer if i == position else arg for i, arg in enumerate(args)]
-        assert run(code.text, code.support, operands, out=buffer) is buffer
+        assert run(code.text, code.helpers, operands, out=buffer) is buffer
         assert_same(buffer, want)
 
 
@@ -192,7 +192,7 @@ def test_text_of_a_formula_takes_an_operand_twice() -> None:
     x = np.array([0.5, -2.0, 3.0])
     primitive, var = PRIMITIVES["over_square_sum"], Var(aval_of(x))
     code = lower(Equation(primitive, (var, var), {}, (Var(aval_of(x)),)))
-    assert_same(run(code.fresh, code.support, (x, x)), primitive(x, x))
+    assert_same(run(code.fresh, code.helpers, (x, x)), primitive(x, x))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f4", "f8", "c16"])
@@ -227,7 +227,7 @@ def test_support_lists_all_that_it_calls() -> None:
     """Callees come first, so that a module of the sources can be read from top to bottom."""
     sample = SAMPLES["random_loggamma"][0]
     names = [
-        function.__name__ for function in lower(equation_of("random_loggamma", sample.args, sample.params)).support
+        function.__name__ for function in lower(equation_of("random_loggamma", sample.args, sample.params)).helpers
     ]
     assert names.index("threefry") < names.index("Trials") < names.index("random_loggamma")
     assert len(set(names)) == len(names)
@@ -308,7 +308,7 @@ def test_contraction_text(labels: str, x_shape: Any, y_shape: Any, dtype: Any) -
     operands, out = labels.split("->")
     words = [tuple([ord(letter) for letter in word]) for word in (*operands.split(","), out)]
     code = check("contract", [x, y], {"spec": spec(*words)})
-    np.testing.assert_allclose(run(code.fresh, code.support, [x, y]), np.einsum(labels, x, y), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run(code.fresh, code.helpers, [x, y]), np.einsum(labels, x, y), rtol=1e-5, atol=1e-5)
 
 
 class DeviceSciPy:
@@ -341,5 +341,5 @@ def test_text_for_a_device(name: str, sample: Sample) -> None:
         return
     want = eager_value(name, args, sample.params)
     code = lower(equation_of(name, args, sample.params), device=True)
-    got = run(code.fresh, code.support, args, np=device, scipy=DeviceSciPy)
+    got = run(code.fresh, code.helpers, args, np=device, scipy=DeviceSciPy)
     assert_same(to_host(got), to_host(want))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from func.backends.support.arrays import nan_safe_multiply, scipy_of
+from func.backends.array_helpers.arrays import nan_safe_multiply, scipy_of
 from func.errors import NoSourceError
 from func.interpreters.compile.lowering.code import Code, LoweringContext
 from func.interpreters.compile.lowering.recording import record
@@ -30,7 +30,7 @@ def recorded(implementation: Any, *args: Any, device: bool = False, **params: An
 def value_of(code: Code, *args: Any) -> Any:
     """The value of a code's text for operands."""
     names = {f"operand_{i}": arg for i, arg in enumerate(args)} | {
-        function.__name__: function for function in code.support
+        function.__name__: function for function in code.helpers
     }
     return eval(code.fresh.format(*names), {"np": np} | names)
 
@@ -76,7 +76,7 @@ def test_a_call_that_takes_out_writes_into_given_memory() -> None:
     assert not recorded(lambda xp, x: xp.fft.fft(x), X, device=True).out
     flat = recorded(lambda xp, x: xp.matmul(x, x.T).reshape(9), X)
     out = np.empty(9)
-    names = {"np": np, "x": X, "out": out, "call_reshaped": flat.support[0]}
+    names = {"np": np, "x": X, "out": out, "call_reshaped": flat.helpers[0]}
     assert eval(flat.text.format("x", out="out"), names) is out
     np.testing.assert_array_equal(out, (X @ X.T).reshape(9))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
-from func.backends.support.random import Trials, shaped
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.random import Trials, shaped
 
 
 def polygamma_of(xp: Any, order: int, x: Any) -> Any:
@@ -129,7 +129,7 @@ def random_loggamma(xp: Any, key: Any, a: Any) -> Any:
     """The quantile of a uniform number, from the nearer tail: for a given key a smooth function of the shape parameter.
 
     Near zero F(e^y) = e^(a y) / Γ(a + 1), which also gives the logarithms of numbers that underflow; below a logarithm
-    of -36 a variate is known by this first term of its series.
+    of -36 this first term of the series suffices.
     """
     special = scipy_of(xp, "special")
     a = xp.asarray(a)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host
-from func.backends.support.special import result_of
+from func.backends.array_helpers.arrays import on_host
+from func.backends.array_helpers.special import result_of
 
 
 def eigenvalue_slope(diagonal: Any, part: Any, index: int, q: float, order: int) -> float:
@@ -41,7 +41,7 @@ def mathieu_matrices(m: int, q: float, even: bool) -> tuple[Any, Any, int]:
 
 
 def _is_small(order: float, parameter: float) -> bool:
-    """Whether the matrix of a characteristic value is of a size at hand; SciPy gives up earlier."""
+    """Whether the matrix of a characteristic value has a supported size; SciPy gives up earlier."""
     return order < 1000 and abs(parameter) < 1e6
 
 

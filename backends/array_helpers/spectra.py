@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host, scipy_of
-from func.backends.support.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
+from func.backends.array_helpers.arrays import on_host, scipy_of
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
 
 
 def eig(xp: Any, a: Any) -> tuple[Any, Any]:
@@ -23,7 +23,7 @@ def eigvals(xp: Any, a: Any) -> Any:
 
 
 def match_values(xp: Any, x: Any, y: Any) -> Any:
-    """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
+    """The boolean permutation matrix from y to x: the same numbers in another order."""
     n = x.shape[-1]
     distance = xp.abs(x[..., :, None] - y[..., None, :])
     if n == 0 or bool(xp.all(xp.abs(x - y) <= 1e-7 * xp.max(xp.abs(x), -1)[..., None])):
@@ -72,7 +72,7 @@ def _columns(results: Any, subset: Any) -> tuple[Any, ...]:
 
 
 def _searched(solve: Any, subset: Any, by_index: str, by_value: str) -> Any:
-    """What `solve` gives for a subset: LAPACK searches between the values, or the indices where that finds others."""
+    """The result of `solve` for a subset: LAPACK searches between the values, or the indices if that finds others."""
     if subset is None:
         return solve()
     first, last, low, high = subset
@@ -138,11 +138,11 @@ def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str, subset: Any) -> tu
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     eigh = scipy_of(xp, "linalg").eigh_tridiagonal
 
-    def call(diagonal: Any, beside: Any) -> Any:
+    def call(diagonal: Any, off_diagonal: Any) -> Any:
         def solve(**chosen: Any) -> Any:
             (select, select_range), *_ = [*chosen.items(), ("a", None)]
             options = {"select": select, "select_range": select_range, "check_finite": False}
-            return eigh(diagonal, beside, **options, lapack_driver=driver)
+            return eigh(diagonal, off_diagonal, **options, lapack_driver=driver)
 
         return _searched(solve, subset, "i", "v")
 
@@ -155,8 +155,8 @@ def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     values = scipy_of(xp, "linalg").eigvalsh_tridiagonal
 
-    def call(diagonal: Any, beside: Any) -> Any:
-        return (values(diagonal, beside, check_finite=False, lapack_driver=driver),)
+    def call(diagonal: Any, off_diagonal: Any) -> Any:
+        return (values(diagonal, off_diagonal, check_finite=False, lapack_driver=driver),)
 
     outs = ((d.shape, dtype),)
     return over_stack(xp, _of_finite(xp, call, outs, d.ndim - 1), (d, e), outs, (1, 1))[0]
@@ -324,7 +324,7 @@ def sylvester_by_pseudo_inverse(xp: Any, a: Any, b: Any, q: Any) -> Any:
 
 
 def meets_zero(xp: Any, a: Any, b: Any) -> bool:
-    """Whether an eigenvalue of A and one of -B agree up to rounding: the solution is not determined then."""
+    """Whether an eigenvalue of A and one of -B agree up to rounding, so that the solution is undetermined."""
     sums = xp.linalg.eigvals(a)[:, None] + xp.linalg.eigvals(b)
     largest = xp.max(xp.abs(sums)).item()
     smallest = xp.min(xp.abs(sums)).item()

@@ -1,10 +1,9 @@
-"""The modules that a program refers to, generated beside it.
+"""Concurrent modules: generates the modules that a program refers to in a thread.
 
-A program calls elementary functions, products of matrices and the thread pool's trampoline, which are modules of their
-own, made once for each machine. A program that is the first to need them would wait for each of them in turn. So a
-thread generates those that are missing, while the caller generates the program: LLVM needs no lock for modules in
-contexts of their own. The caller holds `machine.lock` for both, and prints all texts, so that the thread runs
-no Python that could wait for a lock.
+A program calls elementary functions, products of matrices and the thread pool's trampoline, which are separate modules,
+made once for each machine. The first program to need them would wait for each in turn. So a thread generates the
+missing ones, while the caller generates the program: LLVM needs no lock for modules in separate contexts. The caller
+holds `machine.lock` for both, and prints all texts, so that the thread runs no Python that could wait for a lock.
 """
 
 from __future__ import annotations
@@ -25,14 +24,15 @@ _DECLARED = re.compile(rf'^declare [^@\n]*@"({symbols.OWN_PREFIX}\w+)"', re.MULT
 
 def missing_in(text: str) -> list[tuple[str, symbols.Text]]:
     """(key, printer) of the modules to which a module's text refers."""
-    found = [symbols.module_of(name) for name in dict.fromkeys(_DECLARED.findall(text))]
-    return [module for module in found if module is not None]
+    modules = [symbols.module_of(name) for name in dict.fromkeys(_DECLARED.findall(text))]
+    return [module for module in modules if module is not None]
 
 
 @contextlib.contextmanager
 def generated(texts: Sequence[str]) -> Iterator[list[cache.ObjectCode]]:
-    """Inside, a thread generates modules of these texts; afterwards the list has the object code of those that are
-    done, from the first on."""
+    """Inside, a thread generates modules of these texts; afterwards the list has the object code of the finished ones,
+    in order.
+    """
     library = importlib.import_module("func.backends.llvm.llvm_library")
     library.machine_of(THOROUGH.level)  # so that one thread alone prepares LLVM
     done: list[cache.ObjectCode] = []
@@ -53,5 +53,5 @@ def _generate(library: Any, texts: Sequence[str], done: list[cache.ObjectCode]) 
     try:
         for text in texts:
             done.append(library.emit_object(text, THOROUGH))
-    except Exception as error:  # which the caller meets again
-        messages.debug("a module is not generated beside a program: %s", error)
+    except Exception as error:  # the caller raises it again
+        messages.debug("no concurrent generation of a module: %s", error)

@@ -1,9 +1,8 @@
-"""Refusals: the words for what a traced value cannot do, judged from the running code and never from its text.
+"""Swallowed errors: the error of a traced value, raised again after C code has replaced it.
 
-A refusal is raised where Python or NumPy asks a traced value for something that would lose its derivative or its
-batch. C code on the way to the user sometimes replaces the error by one of its own ("setting an array element with a
-sequence"). So every refusal is noted, and where an error leaves a transform at the line of the last refusal, the
-refusal is raised again in its place.
+Python or NumPy may ask a traced value for something that would lose its derivative or its batch: an error. C code on
+the way to the user sometimes replaces it by another one ("setting an array element with a sequence"). So func notes
+each such error. If another error leaves a transform at the same line, func raises the noted one in its place.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from func.interpreters.host.source import (
 )
 
 
-class LastRefusal(Record):
-    """The last refusal: its class and words, the line, the interpreter that was running, and what it explains."""
+class NotedError(Record):
+    """The last noted error: its class and text, the line, the running interpreter, and the words it explains."""
 
     kind: type[FuncError]
     text: str
@@ -41,22 +40,22 @@ class LastRefusal(Record):
     explains: tuple[str, ...]
 
 
-_LAST: ContextVar[LastRefusal | None] = ContextVar("func_refused", default=None)
+_LAST: ContextVar[NotedError | None] = ContextVar("func_noted_error", default=None)
 _REPLACING = (TypeError, ValueError, IndexError)
-"""What NumPy and Python raise in place of a refusal."""
+"""The errors by which NumPy and Python replace a noted one."""
 
 
 def noted(error: FuncError, interpreter: Any, explains: tuple[str, ...] = ()) -> FuncError:
-    """The error, remembered in case that C code swallows it; for `raise noted(...)`.
+    """The error, noted in case that C code swallows it; for `raise noted(...)`.
 
-    With `explains` it is not raised: it stands for a later error of NumPy's whose text has one of these words.
+    With `explains` nothing raises it now: it replaces a later error of NumPy's whose text has one of these words.
     """
-    _LAST.set(LastRefusal(type(error), str(error), user_line(2), interpreter, explains))
+    _LAST.set(NotedError(type(error), str(error), user_line(2), interpreter, explains))
     return error
 
 
 def worded(error: Exception, interpreter: Any) -> Exception:
-    """The error that leaves a transform: the refusal that it stands for, or the error itself."""
+    """The error that leaves a transform: the noted one that it replaced, or the error itself."""
     if isinstance(error, FuncError):
         return error
     text = str(error)
@@ -85,21 +84,21 @@ def worded(error: Exception, interpreter: Any) -> Exception:
 def hide_outside(error: BaseException) -> None:
     """Drop the engine's frames from an error that leaves an operation on a tensor; inside a transform that comes last.
 
-    `try: ... except Exception as error: hide_outside(error); raise` costs nothing where there is no error, which a
-    decorator would.
+    `try: ... except Exception as error: hide_outside(error); raise` costs nothing without an error, unlike a
+    decorator.
     """
     if current_transform() is None:
         hide_engine_frames(error)
 
 
-def add_hint(error: Exception, given: Sequence[Any]) -> None:
-    """Say what to write where an error of Python's does not; `given` are the arguments of the transform."""
+def add_hint(error: Exception, arguments: Sequence[Any]) -> None:
+    """Add a suggestion to an error of Python's; `arguments` are those of the transform."""
     text = str(error)
     for words, hint in _HINTS.items() if isinstance(error, (TypeError, AttributeError)) else ():
         if words in text and hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
     is_of_list = isinstance(error, TypeError) and "operand type" in text and ("'list'" in text or "'tuple'" in text)
-    if is_of_list and any([type(leaf) in (int, float, complex) for leaf in given]):
+    if is_of_list and any([type(leaf) in (int, float, complex) for leaf in arguments]):
         error.add_note("A list or tuple of numbers is a tree for func, of which each number is traced: pass np.array.")
 
 
@@ -110,9 +109,9 @@ _HINTS = {
     "'TracedArray' object has no attribute": "Traced arrays and tensors have the attributes of NumPy's arrays.",
     "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
 }
-"""What to add to errors of Python's, by words in their text."""
+"""Suggestions for errors of Python's, by words in their text."""
 _NAMES_OF_TRACER = ("TracedArray'", "not TracedArray", "got TracedArray", "'NotImplementedType'", "__jax_array__")
-"""How foreign code calls what it cannot use."""
+"""Foreign code's names of values that it cannot use."""
 
 
 def instruction(frame: FrameType | None) -> tuple[str, int]:
@@ -128,7 +127,7 @@ _SYMBOLS = dict(enumerate([symbol for _, symbol in getattr(dis, "_nb_ops", ())])
 
 
 def is_of_compiled_code(error: BaseException) -> bool:
-    """Whether an error was raised by compiled code of a package: of its own class, or below a line of Python of its."""
+    """Whether compiled code of a package raised an error: of its own class, or below a line of its Python code."""
     frame, raised_by = _place_of_error(error)
     if frame is None or raised_by in ("RAISE_VARARGS", "RERAISE"):
         return False
@@ -161,7 +160,7 @@ def _is_of_package(frame: FrameType) -> bool:
 
 
 def is_formatting(frame: FrameType | None) -> bool:
-    """Whether a frame is at `text % value`: what Python converts there only goes into a text."""
+    """Whether a frame is at `text % value`, where conversions only go into a text."""
     name, argument = instruction(frame)
     return name == "BINARY_OP" and _SYMBOLS.get(argument) in ("%", "%=")
 
@@ -179,7 +178,7 @@ def is_indexing(frame: FrameType | None) -> bool:
 
 
 def is_slicing(frame: FrameType | None) -> bool:
-    """Whether a frame is at `a[:x]`, or at `a[x, y]`, which may hold slices."""
+    """Whether a frame is at `a[:x]`, or at `a[x, y]`, which may contain slices."""
     if frame is None or not is_indexing(frame):
         return False
     code = frame.f_code.co_code
@@ -188,7 +187,7 @@ def is_slicing(frame: FrameType | None) -> bool:
 
 
 def asks_inside(frame: FrameType | None) -> bool:
-    """Whether a truth value is asked for by C code that a call or an operator runs, and not by `if` or `while`.
+    """Whether C code of a call or an operator asks for a truth value, instead of `if` or `while`.
 
     From Python 3.13 on a comparison whose truth value the next instruction needs makes it itself.
     """

@@ -1,12 +1,12 @@
-"""Plain functions of arrays that generated source calls by name.
+"""Plain functions of arrays, loops and branches that generated source calls by name.
 
-Each stands alone: it uses `numpy`, `math` and functions of the support modules only, so that its source
-can be pasted into an exported module. `xp` is the array namespace; `numpy` is the host's, also where `xp` is another.
+Each is self-contained: it uses `numpy`, `math` and functions of this folder only; an exported module can include
+its source. `xp` is the array namespace; `numpy` is the host's, even if `xp` is another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -101,7 +101,7 @@ def make_complex(re: Any, im: Any, out: Any) -> Any:
 
 
 def place(out: Any, index: Any, value: Any) -> Any:
-    """An array after a value was written into it."""
+    """An array after a write of a value."""
     out[index] = value
     return out
 
@@ -220,3 +220,40 @@ def search(xp: Any, sorted_values: Any, values: Any, *, side: Any, batch_rank: i
     sought = xp.reshape(values, (count, *shape[batch_rank:]))
     places = [xp.asarray(xp.searchsorted(table, row, side)) for table, row in zip(tables, sought, strict=True)]
     return xp.reshape(xp.stack(places), shape) if places else xp.zeros(shape, numpy.intp)
+
+
+def run_scan(
+    xp: Any, body: Callable[..., Any], args: Sequence[Any], sizes: Sequence[int], reverse: bool, kinds: Sequence[Any]
+) -> list[Any]:
+    """body(*consts, *carry, *row of xs) → (*carry, *row of ys) for every row; the last carry and the stacked ys.
+
+    sizes: the numbers of consts and carries, and the length; kinds: the shape and dtype of every stacked y.
+    """
+    consts, count, length = sizes
+    fixed, carry, xs = args[:consts], args[consts : consts + count], args[consts + count :]
+    ys = [xp.empty(shape, dtype) for shape, dtype in kinds]
+    for i in range(length - 1, -1, -1) if reverse else range(length):
+        outs = body(*fixed, *carry, *[x[i] for x in xs])
+        carry = outs[:count]
+        for y, row in zip(ys, outs[count:], strict=True):
+            y[i] = row
+    return [*carry, *ys]
+
+
+def run_while(
+    test: Callable[..., Any], body: Callable[..., Any], args: Sequence[Any], sizes: Sequence[int]
+) -> Sequence[Any]:
+    """The carry when test(*its consts, *carry) no longer holds; body(*its consts, *carry) is the next one.
+
+    sizes: the numbers of consts of the test and of the body, which lead the arguments in this order.
+    """
+    first, second = sizes
+    tested, fixed, carry = args[:first], args[first : first + second], args[first + second :]
+    while test(*tested, *carry)[0]:
+        carry = body(*fixed, *carry)
+    return carry
+
+
+def run_branch(branches: Sequence[Callable[..., Any]], index: Any, args: Sequence[Any]) -> Any:
+    """branches[index](*args), with the index clipped to the range of branches."""
+    return branches[min(max(int(index), 0), len(branches) - 1)](*args)

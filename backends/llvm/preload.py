@@ -1,12 +1,10 @@
-"""LLVM's library is loaded in a thread while Python traces a function and imports the compiler.
+"""Preload: a thread loads LLVM's library while Python traces a function and imports the compiler.
 
-To load the library and to generate code for the first time take a third of a first call whose program is new. Both are
-work of C and C++, for which Python's lock is not needed. So a thread does them meanwhile, from when it is certain that
-code will have to be generated: at the first call of a process where nothing has been compiled on this machine before,
-or when a program is found not to be on disk.
-
-The thread imports nothing. A fork waits for it: it holds `machine.lock` while it prepares LLVM, and a lock of its own,
-which forks take after that one, in the steps beside which others may compile.
+Loading the library and the first code generation take a third of a first call with a new program. Both are C and C++
+work without Python's lock. So a thread does them as soon as code generation is certain: at the first call on a machine
+without compiled code, or for a program that is not on disk. The thread imports nothing. A fork waits for it: it holds
+`machine.lock` while it prepares LLVM, and a private lock, which forks take after that one, in the steps during which
+others may compile.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ end:
   ret void
 }
 """
-"""What is generated first: a loop over vectors, as programs are made of."""
+"""The first code to generate: a loop over vectors, as in programs."""
 
 _begun = False
 _working = threading.Lock()
@@ -63,7 +61,7 @@ def begin() -> None:
 def _work(path: bytes) -> None:
     try:
         with _working:
-            load = ctypes.CDLL(None).dlopen  # called by ctypes, it leaves Python's lock to others
+            load = ctypes.CDLL(None).dlopen  # called by ctypes, it releases Python's lock
             load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
             load(path, os.RTLD_NOW | os.RTLD_LOCAL)
         with lock:

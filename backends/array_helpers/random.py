@@ -1,7 +1,7 @@
-"""Random words and variates that generated source calls by name.
+"""Random words and variates, and methods of SciPy's distributions, that generated source calls by name.
 
-Keys are uint32 arrays (…, 2). The counter is 64 bits wide and its two highest bits tell apart what a key is used for:
-00 draws, 01 folding in a number, 10 splitting.
+Keys are uint32 arrays (…, 2). The counter is 64 bits wide, and its two highest bits distinguish the uses of a key: 00
+draws, 01 folding in a number, 10 splitting.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def threefry(xp: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
@@ -143,7 +143,7 @@ def random_normal(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any) -> A
 
 
 class Trials:
-    """The elements of arrays (…, *shape) under keys (…, 2), drawn again and again until each is accepted.
+    """The elements of arrays (…, *shape) under keys (…, 2), drawn repeatedly until each is accepted.
 
     Trial r of element i of a stream uses the counters (stride · r + j, i): it depends on the stream's key and i alone.
     """
@@ -294,3 +294,38 @@ def random_binomial(xp: Any, key: Any, n: Any, p: Any, *, dtype: Any) -> Any:
 
     trials.until_accepted(attempt, xp.flatnonzero(mean >= 10.0), out)
     return shaped(xp, xp.where(chance > 0.5, total - out, out).astype(dtype), n.shape)
+
+
+CUSTOM: dict[str, Any] = {}
+"""Distributions that are no attributes of scipy.stats, by their names in programs."""
+
+
+def distribution_of(name: str) -> Any:
+    """The distribution of a name: SciPy's, or one that this process knows."""
+    import scipy.stats
+
+    return CUSTOM[name] if " at " in name else getattr(scipy.stats, name)
+
+
+def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> Any:
+    """SciPy's value of a method at arrays that broadcast, computed on the host; private methods take one axis."""
+    if xp is not numpy:
+        raise TypeError(f"scipy.stats.{distribution} computes on the host; bring the arrays there with .get()")
+    dist = distribution_of(distribution)
+    shape = numpy.broadcast_shapes(*[numpy.shape(x) for x in args])
+    flat = [numpy.broadcast_to(x, shape).ravel().astype(float) for x in args]
+    if not flat or not flat[0].size:
+        return numpy.zeros(shape)
+    with numpy.errstate(all="ignore"):
+        if type(dist).__name__ == "poisson_binom_gen":  # one parameter, with a separate axis
+            flat = [*flat[:1], numpy.stack(flat[1:], axis=-1)]
+        if method in ("pdf", "pmf", "cdf", "sf", "ppf", "isf"):
+            out = getattr(dist, method)(*flat)
+        elif method == "entropy":
+            out = dist.vecentropy(*flat)
+        elif method.startswith("munp"):
+            out = dist._munp(int(method[4:]), *flat)
+        else:
+            options = {"moments": "mvsk"} if dist._stats_has_moments else {}
+            out = dist._stats(*flat, **options)[int(method[5:])]
+    return numpy.array(numpy.broadcast_to(numpy.asarray(out, float), flat[0].shape)).reshape(shape)[()]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def float_dtype(dtype: Any) -> Any:
@@ -25,7 +25,7 @@ def complex_dtype(dtype: Any) -> Any:
 
 
 def has_routine(xp: Any, name: str) -> bool:
-    """Whether a backend itself has a function of scipy.linalg, which need not be computed on the host."""
+    """Whether a backend itself has a function of scipy.linalg, so that the host need not compute it."""
     module = scipy_of(xp, "linalg")
     lacks = getattr(module, "lacks", None)
     return getattr(module, name, None) is not None if lacks is None else not lacks(name)
@@ -101,7 +101,7 @@ def pivot_order(xp: Any, pivots: Any) -> Any:
 
 
 def qr_order(xp: Any, a: Any) -> Any:
-    """Which column of each matrix stands where when a pivoted QR has sorted them."""
+    """The order of each matrix's columns after the sort of a pivoted QR."""
     factor = scipy_of(xp, "linalg").qr
 
     def call(matrix: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def result_of(dtype: Any) -> Any:
@@ -188,7 +188,7 @@ def complex_zeta(xp: Any, s: Any, z: Any) -> Any:
 
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
-    """SciPy's, in the dtype of x; for complex x, which SciPy refuses, by the series of ζ."""
+    """SciPy's, in the dtype of x; for complex x, which SciPy rejects, by the series of ζ."""
     special = scipy_of(xp, "special")
     x = xp.asarray(x)
     dtype = result_of(x.dtype)
@@ -221,7 +221,7 @@ def bernoulli_terms() -> list[tuple[int, float]]:
 
 
 def power_gap(xp: Any, a: Any, d: Any, n: int) -> Any:
-    """(a + d)⁻ⁿ - a⁻ⁿ, with its digits where d is small beside a."""
+    """(a + d)⁻ⁿ - a⁻ⁿ, accurate for d much smaller than a."""
     return -d / (a * (a + d)) if n == 1 else a ** -float(n) * xp.expm1(-n * xp.log1p(d / a))
 
 
@@ -294,7 +294,7 @@ def gammaln_gap(xp: Any, a: Any, d: Any) -> Any:
 
 
 def stirling(xp: Any, x: Any, order: int) -> Any:
-    """What log Γ(x) has beside Stirling's (x - 1/2) log x - x + log(2π)/2, or a derivative of it. DLMF 5.11.1."""
+    """The rest of log Γ(x) after Stirling's (x - 1/2) log x - x + log(2π)/2, or a derivative of it. DLMF 5.11.1."""
     special = scipy_of(xp, "special")
     far = x >= 16
     large, small = xp.where(far, x, 16.0), xp.where(far, 1.0, x)
@@ -457,7 +457,7 @@ def trigamma(xp: Any, x: Any) -> Any:
 
 
 def beta_bend(xp: Any, a: Any, b: Any, t: Any, rest: Any, rule: Any, mixed: bool) -> Any:
-    """∂²I/∂a² or ∂²I/∂a∂b at t left of the mode, by the scores of the beta density and what their mean squares are.
+    """∂²I/∂a² or ∂²I/∂a∂b at t left of the mode, by the scores of the beta density and their mean squares.
 
     ∫₀ᵗ (s_a² + ψ'(a + b) - ψ'(a)) dI and ∫₀ᵗ (s_a s_b + ψ'(a + b)) dI, with s_a = log u + ψ(a + b) - ψ(a).
     """
@@ -491,7 +491,7 @@ def beta_bend_above(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> An
 
 
 def by_sides(xp: Any, a: Any, b: Any, x: Any, rest: Any, below: Any, above: Any) -> Any:
-    """The integral of vectors from the side on which x lies of the mean of log t, where rest = 1 - x.
+    """The integral of vectors from the side of the mean of log t on which x is; rest = 1 - x.
 
     The rules are the step and reach of the double exponential formula, far from and close to a singular point.
     """

@@ -1,8 +1,8 @@
-"""Memory layouts: the strides that NumPy's arrays would have, which decide what is a view and what a copy.
+"""Memory layouts: the strides of NumPy's arrays, which determine views and copies.
 
-A traced array has no memory of its own, and the array behind it need not lie as NumPy's would: it has batch axes, or
-does not exist yet. So NumPy is asked by a stand-in, an array with the right shape and strides but without memory. It
-can be sliced, transposed and reshaped like any other; only its elements do not exist.
+A traced array has no memory, and the array behind it may have another layout than NumPy's: it has batch axes, or does
+not exist yet. So NumPy answers on a stand-in, an array with the right shape and strides but without memory. You can
+slice, transpose and reshape it like any other; only its elements do not exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Strides: TypeAlias = tuple[int, ...]
 
 
 class _Memory:
-    """What NumPy makes an array of: an address, and how elements would lie behind it."""
+    """The source of a NumPy array: an address, and the layout of elements behind it."""
 
     def __init__(self, shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> None:
         self.__array_interface__ = {
@@ -38,9 +38,9 @@ _array_of = np.asarray
 
 @functools.lru_cache(maxsize=4096)
 def stand_in(shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> Any:
-    """An array of this layout whose elements must not be read or written. One serves all that lie like this."""
-    made = _array_of(_Memory(shape, strides, dtype))
-    return made.view(dtype) if dtype.kind == "V" else made  # the interface has no word for bfloat16
+    """An array of this layout without readable elements, shared by all uses of the layout."""
+    array = _array_of(_Memory(shape, strides, dtype))
+    return array.view(dtype) if dtype.kind == "V" else array  # the interface has no word for bfloat16
 
 
 def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | None = None) -> Strides:
@@ -73,7 +73,7 @@ def axes_by_stride(strides: Strides) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
-def copy_lying(array: Any, strides: Strides | None = None) -> Any:
+def copy_with_strides(array: Any, strides: Strides | None = None) -> Any:
     """A copy whose memory has the order, the directions and the joints of axes that these strides have: the array's.
 
     NumPy views and copies it as it would the original; the gaps in its memory are as narrow as they can be.
@@ -86,7 +86,9 @@ def copy_lying(array: Any, strides: Strides | None = None) -> Any:
 
 
 def _memory_like(array: Any, strides: Strides, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """New memory of a shape that lies as an array with these strides does, but that repeated elements are apart."""
+    """New memory of a shape, with the layout of an array with these strides, except that repeated elements are
+    separate.
+    """
     own, step, dense = [0] * array.ndim, dtype.itemsize, array.itemsize
     for axis in reversed(axes_by_stride(strides)):
         if array.shape[axis] > 1:
@@ -109,7 +111,7 @@ def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
     return axes_by_stride(np.nditer((*operands, None), ["multi_index", "refs_ok"], flags).operands[-1].strides)
 
 
-def found_order(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] = ()) -> Any:
+def memory_order_of(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] = ()) -> Any:
     """The axes of what a function of NumPy's returns from the slowest to the fastest, for arrays that lie like these.
 
     The function runs on ones, two along each axis but those that are to be `whole`. Of several outputs it is a list.
@@ -127,12 +129,12 @@ def _ones_like(array: Any, whole: Sequence[int]) -> Any:
 
 def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> Any:
     """The axes of a reduction's result from the slowest to the fastest."""
-    return found_order(functools.partial(np.add.reduce, axis=tuple(axes)), array)
+    return memory_order_of(functools.partial(np.add.reduce, axis=tuple(axes)), array)
 
 
 def joined_order(*arrays: Any, axis: int) -> Any:
     """The axes of joined arrays from the slowest to the fastest."""
-    return found_order(lambda *parts: np.concatenate(parts, axis), *arrays)
+    return memory_order_of(lambda *parts: np.concatenate(parts, axis), *arrays)
 
 
 def copied_order(array: Any, order: str = "K") -> tuple[int, ...]:
@@ -164,5 +166,5 @@ _CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def same_layout(shape: Sequence[int], first: Strides, second: Strides) -> bool:
-    """Whether two strides mean the same for arrays of this shape."""
+    """Whether two strides are equivalent for arrays of this shape."""
     return 0 in shape or all([n == 1 or s == t for n, s, t in zip(shape, first, second, strict=True)])

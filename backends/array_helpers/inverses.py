@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
-from func.backends.support.linalg import as_dtype, float_dtype, over_stack
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.linalg import as_dtype, float_dtype, over_stack
 
 
 def lapack_letter(dtype: Any) -> str:
-    """What LAPACK's names begin with for a dtype."""
+    """The prefix of LAPACK's names for a dtype."""
     return {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char]
 
 
@@ -29,7 +29,7 @@ def cholesky_factor(xp: Any, a: Any) -> Any:
 
 
 def cholesky_inverse(xp: Any, factor: Any) -> Any:
-    """(L Lᴴ)⁻¹ of lower factors, of which the triangle above the diagonal is not read."""
+    """(L Lᴴ)⁻¹ of lower factors; ignores the triangle above the diagonal."""
     if factor.size == 0:
         return xp.asarray(factor, float_dtype(factor.dtype))
     if xp is not numpy:
@@ -105,7 +105,7 @@ def device_factors(xp: Any) -> Any:
     return factors
 
 
-def refuse_unusable(packed: Any, pivots: Any) -> None:
+def check_factors(packed: Any, pivots: Any) -> None:
     """Raise as NumPy does where a pivot is zero, and where LAPACK would exchange rows that there are not."""
     if packed.size and not packed.diagonal().all():
         raise numpy.linalg.LinAlgError("Singular matrix")
@@ -124,7 +124,7 @@ def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint
             return (scipy_of(xp, "linalg").lu_solve((packed, pivots), b, trans=2 * adjoint, check_finite=False),)
         from scipy.linalg import lapack
 
-        refuse_unusable(packed, pivots)
+        check_factors(packed, pivots)
         return (getattr(lapack, lapack_letter(dtype) + "getrs")(packed, pivots, b, trans=2 * adjoint)[0],)
 
     arrays = as_dtype(xp, packed, dtype), pivots, as_dtype(xp, b, dtype)
@@ -164,7 +164,7 @@ def inverse_by_factors(packed: Any, pivots: Any) -> Any:
     """LAPACK's getri."""
     from scipy.linalg import lapack
 
-    refuse_unusable(packed, pivots)
+    check_factors(packed, pivots)
     letter = lapack_letter(packed.dtype)
     work = int(getattr(lapack, letter + "getri_lwork")(len(packed))[0].real)
     return getattr(lapack, letter + "getri")(packed, pivots, lwork=work)[0]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.llvm import beside, cache, early_start, llvm_library, machine, symbols
+from func.backends.llvm import cache, concurrent_modules, llvm_library, machine, preload, symbols
 from func.backends.llvm.math import own_functions
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +29,7 @@ print(f(np.linspace(0.0, 1.0, 9)).tobytes().hex())
 for thread in threading.enumerate():
     if thread is not threading.main_thread():
         thread.join()
-early = sys.modules.get("func.backends.llvm.early_start")
+early = sys.modules.get("func.backends.llvm.preload")
 print(early is not None and early._begun, "llvmlite.binding" in sys.modules)
 {after}
 """
@@ -57,7 +57,7 @@ def test_it_leaves_llvmlite_alone_where_that_is_imported(tmp_path: Path) -> None
 
 def test_other_functions_on_a_known_machine_begin_when_they_are_not_on_disk(tmp_path: Path) -> None:
     fresh(tmp_path)
-    after = "func.jit(lambda x: np.sin(x) + 1)(np.ones(3)); print(sys.modules['func.backends.llvm.early_start']._begun)"
+    after = "func.jit(lambda x: np.sin(x) + 1)(np.ones(3)); print(sys.modules['func.backends.llvm.preload']._begun)"
     assert fresh(tmp_path, after=after)[1:3] == ["False False", "True"]
 
 
@@ -70,11 +70,11 @@ def test_programs_in_parts_are_known_to_be_such(tmp_path: Path) -> None:
 FORKS = """
 import os, sys, threading
 import numpy as np, func
-from func.backends.llvm import early_start, machine
+from func.backends.llvm import preload, machine
 import func.interpreters.compile.native.translate
 
 f = func.jit(lambda x: np.cos(x) * x)
-early_start.begin()
+preload.begin()
 children = []
 for _ in range(20):
     child = os.fork()
@@ -128,7 +128,7 @@ def test_no_thread_can_start(tmp_path: Path) -> None:
     before = """
 class Never(threading.Thread):
     def start(self):
-        if "early_start" in self.name or "beside" in self.name:
+        if "preload" in self.name or "concurrent_modules" in self.name:
             raise RuntimeError("can't start new thread")
         super().start()
 threading.Thread = Never
@@ -137,9 +137,9 @@ threading.Thread = Never
 
 
 def test_a_library_that_does_not_load_is_left_to_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    early_start._work(b"/no/such/library.so")  # is_usable() loads the right one
+    preload._work(b"/no/such/library.so")  # is_usable() loads the right one
     monkeypatch.setattr(llvm_library, "emit", lambda *args: 1 / 0)
-    early_start._work(b"/no/such/library.so")
+    preload._work(b"/no/such/library.so")
     monkeypatch.undo()
     assert machine.compile_ir("define i32 @nine() { ret i32 9 }").address("nine")
 
@@ -172,8 +172,8 @@ def unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_modules_that_a_text_refers_to() -> None:
-    assert [key for key, _ in beside.missing_in(CALLING)] == list(NAMES)
-    assert beside.missing_in("define void @f() { ret void }\ndeclare void @exp()\n") == []
+    assert [key for key, _ in concurrent_modules.missing_in(CALLING)] == list(NAMES)
+    assert concurrent_modules.missing_in("define void @f() { ret void }\ndeclare void @exp()\n") == []
 
 
 @pytest.mark.usefixtures("unknown")
@@ -215,7 +215,7 @@ def test_what_the_thread_does_not_generate_the_caller_does(monkeypatch: pytest.M
 def test_a_program_that_llvm_refuses_leaves_nothing_running() -> None:
     with pytest.raises(machine.CompileError):
         machine.compile_ir(CALLING + "\ndefine nonsense")
-    assert not [thread for thread in threading.enumerate() if thread.name == beside.__name__]
+    assert not [thread for thread in threading.enumerate() if thread.name == concurrent_modules.__name__]
     machine.compile_ir(CALLING)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def _in_parts(x: Any, call: Any) -> Any:
@@ -67,9 +67,9 @@ def recurrence(xp: Any, x: Any, a: Any) -> Any:
         return xp.zeros(x.shape, dtype)
     if a.ndim == 1:
         lfilter = scipy_of(xp, "signal").lfilter
-        inner = dtype if dtype.char in "fdgFDG" else numpy.promote_types(dtype, numpy.float32)
-        one = xp.ones(1, inner)
-        out = lfilter(one, xp.concatenate([one, a.astype(inner)]), x.astype(inner), axis=-1)
+        wide_dtype = dtype if dtype.char in "fdgFDG" else numpy.promote_types(dtype, numpy.float32)
+        unit = xp.ones(1, wide_dtype)
+        out = lfilter(unit, xp.concatenate([unit, a.astype(wide_dtype)]), x.astype(wide_dtype), axis=-1)
         return out.astype(dtype, copy=False)
     out = xp.empty(x.shape, dtype)
     for index in numpy.ndindex(*a.shape[:-1]):

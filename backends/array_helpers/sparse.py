@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host, scatter_add
-from func.backends.support.linalg import float_dtype
+from func.backends.array_helpers.arrays import on_host, scatter_add
+from func.backends.array_helpers.linalg import float_dtype
 
 
 def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: int) -> Any:
@@ -19,7 +19,7 @@ def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: 
     if xp is numpy and data.size:  # SciPy's product reads and writes the memory that they lead to
         for name, places, bound in (("row", rows, length), ("column", cols, x.shape[0])):
             if places.min() < 0 or places.max() >= bound:
-                raise IndexError(f"an entry of a sparse matrix lies in a {name} out of bounds for {bound}")
+                raise IndexError(f"an entry of a sparse matrix is in a {name} out of bounds for {bound}")
     out = xp.zeros((length, x.shape[1]), dtype)
     if xp is not numpy or dtype.char not in "fdFD" or rows.dtype != cols.dtype or rows.dtype.char not in "ilq":
         scatter_add(xp, out, (rows,), data[:, None] * x[cols])
@@ -41,7 +41,7 @@ def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: 
 
 
 def is_factoring() -> bool:
-    """Whether SciPy's `splu` is called from `factorization`, in this thread."""
+    """Whether `factorization` calls SciPy's `splu`, in this thread."""
     state = vars(factorization).get("state")
     return state is not None and getattr(state, "running", False)
 
@@ -113,7 +113,7 @@ def _solve_one(
     try:
         factor = factorization(own, rows, cols, n, options)
     except RuntimeError as error:
-        if strict or "singular" not in str(error):  # SuperLU gives up on some matrices for reasons of its own
+        if strict or "singular" not in str(error):  # SuperLU gives up on some matrices for other reasons
             raise numpy.linalg.LinAlgError(str(error)) from None
         import warnings
 
