@@ -253,7 +253,8 @@ _MATH = (
     "sinh sqrt sumprod tan tanh trunc"
 )
 _math: Any = math
-_math_functions: dict[str, Any] = {name: vars(math)[name] for name in _MATH.split() if hasattr(math, name)}
+_math_namespace: Any = vars(math)
+_math_functions: dict[str, Any] = {name: _math_namespace[name] for name in _MATH.split() if name in _math_namespace}
 
 
 def original_math(name: str) -> Callable[..., Any]:
@@ -464,4 +465,4 @@ def hook_vectorize() -> None:
 
 for _name in _math_functions:
     _late = _Late("func.numpy.scalar_math", _name)
-    setattr(TracedMath, _name, _attribute(_name, _late, is_inside, namespace=vars(math)))
+    setattr(TracedMath, _name, _attribute(_name, _late, is_inside, namespace=_math_namespace))
