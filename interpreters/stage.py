@@ -56,7 +56,8 @@ class Stage(Interpreter):
         """Returns how a user writes each input."""
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
-        self.ask: Callable[[Stage, Var], Any] | None = None
+        self.ask: Callable[[Stage, Var, int], Any] | None = None
+        """The value of a variable, or that of all elements of leading batch axes; None if there is no answer."""
         self.axes: dict[str, Any] = {}
         """The axes that collectives in the code name, each with its key."""
         self.has_pullbacks = False
@@ -84,9 +85,9 @@ class Stage(Interpreter):
     def aval(self, tracer: Tracer) -> Aval:
         return tracer._attached.aval  # type: ignore[no-any-return]
 
-    def concrete(self, tracer: Tracer) -> Any:
+    def concrete(self, tracer: Tracer, axes: int = 0) -> Any:
         var = tracer._attached
-        if self.ask is not None and (answer := self.ask(self, var)) is not None:
+        if self.ask is not None and (answer := self.ask(self, var, axes)) is not None:
             return answer
         name = self.names_of_arguments()[self.arguments.index(var)] if var in self.arguments else ""
         kind = str(var.aval).rstrip("~")

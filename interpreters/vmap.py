@@ -23,10 +23,6 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above
 from func.interpreters.host.source import at_line
-from func.interpreters.primitives.elementwise.table import equal
-from func.interpreters.primitives.structural.reductions import reduce_all
-from func.interpreters.primitives.structural.shapes import broadcast
-from func.interpreters.primitives.structural.slicing import getitem
 
 
 class MappedCall:
@@ -116,9 +112,6 @@ class Vmap(Interpreter):
 
     def concrete(self, tracer: Tracer) -> Any:
         """The value that all batch elements share; where they differ, this or an outer vmap splits its batch."""
-        shared = _asked_of_stage(tracer)
-        if shared is not None:
-            return shared
         levels, stacked = _whole_batch(tracer)
         if not all([level.size for level in levels]):
             raise StagingError(
@@ -138,31 +131,15 @@ class Vmap(Interpreter):
         raise AssertionError("batch elements differ but no batch can be split")
 
 
-def _asked_of_stage(tracer: Tracer) -> Any:
-    """The answer of a trace that answers questions, where it says that all batch elements share one; else None."""
-    value: Any = tracer
-    axes = 0
-    while type(value) is Tracer and value._value is not None:
-        axes += isinstance(value._interpreter, Vmap)
-        value = value._value
-    if type(value) is not Tracer or value._interpreter.ask is None:
-        return None
-    shape, kind = shape_of(value), dtype_of(value).kind
-    if 0 in shape or kind not in "biu":
-        return None
-    first = getitem(value, index=(0,) * axes)
-    if axes and not concrete(reduce_all(equal(value, broadcast(first, shape=shape)), axes=tuple(range(len(shape))))):
-        return None
-    return concrete(first)
-
-
 def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:
     """The vmaps around a value, outermost first, and its plain array with their axes leading in that order."""
     levels: list[Vmap] = []
     value: Any = tracer
     while type(value) is Tracer:
-        if isinstance(value._interpreter, ClosedInterpreter) or value._value is None:
+        if isinstance(value._interpreter, ClosedInterpreter):
             return levels, concrete(value)  # raises
+        if value._value is None:
+            return [], value._interpreter.concrete(value, len(levels))  # what all batch elements share, or raises
         if isinstance(value._interpreter, Vmap):
             levels.append(value._interpreter)
         value = value._value

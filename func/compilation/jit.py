@@ -20,10 +20,11 @@ from func import tree
 from func.backends import HOST_TYPES, is_known_array, namespace_of
 from func.backends.array_memory import MEMORY
 from func.backends.defensive_copies import forget_copies
-from func.compilation.donation import DONATED, check_not_donated, donated_leaves, note_donated, overwritable
+from func.compilation.cached_call import Asked, CachedCall
+from func.compilation.donation import DONATED, check_not_donated, donated_leaves, note_donated
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
-from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
+from func.interpreters.calls.compiled_call import BEST, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
@@ -48,211 +49,15 @@ from func.transforms.boundary import (
     takes_function_alone,
     traced_leaf,
 )
-from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
 from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFunction
 from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of
 
 if TYPE_CHECKING:
     from func.compilation.frozen import FrozenValues
     from func.compilation.inspection import Lowered
-    from func.compilation.paths import Answered, Paths, Questions
+    from func.compilation.paths import Paths
     from func.compilation.profile import Profile
     from func.interpreters.program.liveness import Liveness
-
-
-class CachedCall:
-    """One traced call of a jitted function: the compiled call, its captured traced values, the output's tree."""
-
-    __slots__ = (
-        "_donating",
-        "_may_speculate",
-        "_stub",
-        "answered",
-        "axes",
-        "captured",
-        "compiled",
-        "donated",
-        "guarded",
-        "is_cached",
-        "is_single",
-        "layouts",
-        "may_return_argument",
-        "memory_plan",
-        "merged",
-        "numbers",
-        "out_spec",
-        "separate",
-    )
-
-    def __init__(
-        self,
-        traced: CompiledCall,
-        out_spec: Any,
-        captured: list[Any],
-        donated: frozenset[int],
-        layouts: tuple[Any, ...] | None,
-        separate: SeparateMemory,
-        is_cached: bool = True,
-        axes: tuple[tuple[str, Any], ...] = (),
-        numbers: tuple[str, ...] = (),
-        answered: Sequence[Answered] = (),
-    ) -> None:
-        self.answered = answered
-        """The questions about values on this path, each with its answer."""
-        self.merged: CachedCall | None = None
-        """All paths in one."""
-        self.donated = donated
-        self.axes = axes
-        """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
-        self.numbers = numbers
-        """The axes of processes in which the number of this one is a leading input."""
-        self.layouts = layouts
-        """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
-        self.separate = separate
-        """The memory that must not overlap: a written argument, and another one or an array of the scope."""
-        self.memory_plan: tuple[str, ...] = ()
-        """The measures for a memory limit."""
-        self._donating: Any = None
-        self._stub: Any = None
-        self.guarded = traced
-        """The program; where there were questions, a last output tells how many answers hold."""
-        self.compiled = compiled = traced.transformed(_without_guards) if answered else traced
-        self._may_speculate: bool | None = None if answered else False
-        self.out_spec = out_spec
-        self.captured = captured
-        self.is_cached = is_cached
-        """Whether later calls may use it: not if it captures values of a running transform."""
-        self.may_return_argument = _may_return_argument(compiled)
-        """Whether an output may be an argument itself, which needs a defensive copy."""
-        self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
-
-    count = 1
-    """How many programs it is."""
-
-    def __reduce__(self) -> Any:
-        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
-        return _cached_call, (self.compiled, *carried)
-
-    def leading(self) -> list[Any]:
-        """The program's leading inputs. Traces in the scope of its axes learn that they depend on it."""
-        if not self.axes and not self.numbers:
-            return [*self.captured]
-        from func.collectives import note_axes, number_on  # start-up time
-
-        note_axes([name for name, _ in self.axes])
-        return [*self.captured, *[number_on(name) for name in self.numbers]]
-
-    @property
-    def may_speculate(self) -> bool:
-        """Whether the program may run before it is known that the answers hold, and they are outputs of it."""
-        if self._may_speculate is None:
-            from func.compilation.paths import has_consequences  # start-up time
-
-            program = self.guarded.program
-            self._may_speculate = not has_consequences(program) and self.guarded.executable(np).native is not None
-        return self._may_speculate
-
-    def execute(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """The outputs for host arrays for which the answers hold."""
-        if self.may_speculate:
-            return self.guarded.execute(np, leaves)[:-1]
-        return self.compiled.execute(np, leaves)
-
-    def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
-        """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
-        if self.answered:
-            from func.compilation.paths import guarded_stub  # start-up time
-
-            return guarded_stub(self.merged or self, args, fallback, failed) if self.may_speculate else None
-        return self.bound(args, self.unflattened, fallback, failed)
-
-    def bound(
-        self,
-        args: tuple[Any, ...],
-        unflatten: Callable[[Sequence[Any]], Any],
-        fallback: Callable[..., Any],
-        failed: Callable[..., Any],
-    ) -> Any:
-        """A call stub whose results `unflatten` makes of the program's outputs."""
-        if self._stub is None:
-            executable = self.guarded.executable(np).native
-            if executable is not None and not executable.can_bind_natively:
-                return None
-            self._stub = (
-                executable
-                and executable.tree_stub(args, unflatten, fallback, failed, self.separate.pairs, self._fixed())
-            ) or False
-            if executable is not None and self._stub:
-                executable.release_memory()
-        return self._stub or None
-
-    def _fixed(self) -> tuple[tuple[int, int, int], ...]:
-        """Arguments that must not overlap memory of the scope, with its address and its bytes."""
-        bounds = [(place, *np.lib.array_utils.byte_bounds(array)) for place, array in self.separate.in_scope]
-        return tuple([(place, int(low), int(high - low)) for place, low, high in bounds])
-
-    def unflattened(self, leaves: Sequence[Any]) -> Any:
-        """The output tree with these leaves."""
-        return tree.unflatten(self.out_spec, leaves)
-
-    def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Run on host arrays; overwrites those in `donated` if that is safe."""
-        if self._donating is None:
-            self._donating = self.compiled.executable(np, self.donated)
-        outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
-        return outs
-
-
-class _Asked:
-    """The questions of the traces that make one cached call; a NaN-safe variant is traced later, without values."""
-
-    def __init__(self, is_enabled: bool, values: Sequence[Any], answers: Sequence[Any]) -> None:
-        self._is_enabled = is_enabled
-        self._values: Sequence[Any] | None = values
-        self._answers = answers
-        self._questions: Questions | None = None
-
-    def begin(self) -> Callable[[Stage, Any], Any] | None:
-        """What answers the questions of one trace, from the start."""
-        if not self._is_enabled:
-            return None
-        self._questions = None
-        return self._ask
-
-    def _ask(self, stage: Stage, var: Any) -> Any:
-        from func.compilation.paths import Questions  # start-up time
-
-        if self._questions is None:
-            self._questions = Questions(self._values, self._answers)
-        return self._questions.ask(stage, var)
-
-    def guards(self) -> Sequence[Any]:
-        """How many answers hold, as a value of the trace; nothing where nothing was asked."""
-        return () if self._questions is None else (self._questions.holding(),)
-
-    def end(self) -> Sequence[Answered]:
-        """Forget the values of the call, and return its questions. Traces that come later take the same path."""
-        answered = () if self._questions is None else self._questions.answered
-        self._values, self._answers = None, [answer for _, answer in answered]
-        return answered
-
-
-def _without_guards(compiled: CompiledCall) -> Program:
-    program = compiled.program
-    return Program(program.inputs, program.equations, program.outputs[:-1], program.constants).pruned()
-
-
-def _cached_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
-    """A cached call from a pickle."""
-    cached = CachedCall(compiled, *carried[:-1])
-    cached.memory_plan = carried[-1]
-    return cached
-
-
-def _may_return_argument(compiled: CompiledCall) -> bool:
-    """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
-    avals = {(var.aval.shape, var.aval.dtype) for var in compiled.program.inputs}
-    return any([(aval.shape, aval.dtype) in avals for aval in compiled.out_avals])
 
 
 CACHE_SIZE = 256
@@ -436,7 +241,7 @@ class Jitted(Generic[P, R]):
         functools.update_wrapper(self, function)
         self._function = function
         self._transform = "jit"
-        self._memory_limit = None if memory_limit is None else parse_bytes(memory_limit, "jit")
+        self._memory_limit = None if memory_limit is None else _memory_limits().parse_bytes(memory_limit, "jit")
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
         if compiler == "llvm" and importlib.util.find_spec("llvmlite") is None:
@@ -676,7 +481,7 @@ class Jitted(Generic[P, R]):
         axes: dict[str, Any] = {}
         input_layouts = layouts_of(leaves)
         example_leaves = list(leaves)
-        asked = _Asked(self._guards, leaves, answers)
+        asked = Asked(self._guards, leaves, answers)
         # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
         function, static, transform = self._function, self._static, self._transform
 
@@ -705,6 +510,7 @@ class Jitted(Generic[P, R]):
         answered = asked.end()
         example_leaves[:] = [np.empty(0, aval.dtype) for aval in avals]  # later traces share no memory
         is_cached = all([is_rank_number(value) for value in captured])
+        is_cached = is_cached and not (answered and captured)  # guards would keep the number of this process
         numbers: tuple[str, ...] = ()
         if is_cached:  # later calls have the same processes, but may be traced
             numbers, captured = tuple([value._interpreter.name for value in captured]), []
@@ -752,7 +558,7 @@ class Jitted(Generic[P, R]):
             cached = in_intervals(interval)[0]
             cached.memory_plan = (f"scans keep their carry once in {interval} steps",)
             return cached
-        raise limit_error("jit", self._function, limit, lowest, "a call")
+        raise _memory_limits().limit_error("jit", self._function, limit, lowest, "a call")
 
     def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST
@@ -801,7 +607,7 @@ class Jitted(Generic[P, R]):
         """The planned memory of a call, and its source."""
         planned_memory = importlib.import_module("func.compilation.planned_memory")
         cached, leaves = self._lookup(args, kwargs)
-        plan = PLANNING.get()
+        plan = _memory_limits().PLANNING.get()
         if plan is not None:
             plan.notes += [f"func.jit of {name_of(self._function)}: {text}" for text in cached.memory_plan]
         planned: tuple[Liveness, str] = planned_memory.planned_liveness(
@@ -839,6 +645,10 @@ class Jitted(Generic[P, R]):
         self._cache.clear()
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
+
+
+def _memory_limits() -> Any:
+    return importlib.import_module("func.transforms.memory_limits")  # start-up time
 
 
 @without_engine_frames

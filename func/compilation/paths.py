@@ -30,14 +30,16 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, logical_and, logical_or
 from func.interpreters.primitives.structural.identity import stop_gradient
-from func.interpreters.primitives.structural.shapes import convert, reshape, where
+from func.interpreters.primitives.structural.reductions import reduce_all
+from func.interpreters.primitives.structural.shapes import broadcast, convert, reshape, where
+from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.program.cost import program_cost
 from func.interpreters.program.equality import same_program
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 
 if TYPE_CHECKING:
-    from func.compilation.jit import CachedCall
+    from func.compilation.cached_call import CachedCall
 
 CHANGES = 3
 """After so many changes of the path, paths are merged that are cheap enough."""
@@ -100,6 +102,16 @@ class Questions:
         self._answers[var] = answer
         self._tracers.append(stage.wrap(var))
         return answer
+
+    def ask_of_all(self, stage: Stage, var: Var, axes: int) -> np.ndarray[Any, Any] | None:
+        """The answer that all elements of leading batch axes share; None if they differ."""
+        shape = var.aval.shape
+        if 0 in shape or var.aval.dtype.kind not in "biu":
+            return None
+        batch = stage.wrap(var)
+        first: Any = getitem(batch, index=(0,) * axes)
+        is_shared: Any = reduce_all(equal(batch, broadcast(first, shape=shape)), axes=tuple(range(len(shape))))
+        return self.ask(stage, first._attached) if self.ask(stage, is_shared._attached) else None
 
     def holding(self) -> Any:
         """How many answers hold before the first that does not, as a value of the trace."""

@@ -253,8 +253,6 @@ class Interpreter:
     """Whether it is a level of Taylor mode."""
     is_stage = False
     """Whether it records a program."""
-    ask: Any = None
-    """For abstract values: answers a question for the value of a variable by an array, or by None."""
     is_linear = False
     """Whether its values are the unknowns of a linear program."""
     is_readable = False
