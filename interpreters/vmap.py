@@ -139,7 +139,8 @@ def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:
         if isinstance(value._interpreter, ClosedInterpreter):
             return levels, concrete(value)  # raises
         if value._value is None:
-            return [], value._interpreter.concrete(value, len(levels))  # what all batch elements share, or raises
+            stage: Any = value._interpreter
+            return [], stage.concrete(value, len(levels))  # what all batch elements share, or raises
         if isinstance(value._interpreter, Vmap):
             levels.append(value._interpreter)
         value = value._value
