@@ -297,6 +297,8 @@ class BackwardPass:
         if self.create and state[CALL] is not None:
             primitive, args, options = state[CALL]
             _, recorded_rule, saved = primitive.record(unpacked(args), needs_cotangent, options or {})
+            if recorded_rule is None:  # no output depends on the targets
+                return [ZERO] * len(parents)
             return recorded_rule.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
         saved = unpacked(state[SAVED])
         if self.create:

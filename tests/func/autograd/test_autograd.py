@@ -985,3 +985,20 @@ def test_a_pass_with_packed_values_runs_rules_and_checkpoints_once(order: str) -
     assert runs.count("body") == 2 and runs.count("backward") == (0 if order == "checkpoint alone" else 1)
     power = 8 if order == "Function after checkpoint" else 4
     np.testing.assert_allclose(x.grad.numpy(), power * value ** (power - 1))
+
+
+def test_loops_whose_results_do_not_depend_on_the_targets() -> None:
+    """With create_graph a node is recorded for the targets alone; a scan then may have nothing to pull back."""
+
+    def slope(f: Callable[[Any], Any], u: Any) -> Any:
+        shift = func.tensor(0.0, requires_grad=True)
+        return func.autograd.grad(f(u + shift), shift, create_graph=True, materialize_grads=True)[0]
+
+    def product(x: Any) -> Any:
+        v = func.tensor(1.0 * x, requires_grad=True)
+        last = func.scan(lambda c, _: (c, x), v, None, length=3, checkpoint=2)[1][1]
+        (last * v).backward(create_graph=True)
+        return v.grad
+
+    assert func.jit(lambda x: slope(product, x))(2.0) == 1.0
+    assert func.jit(func.grad(lambda x: slope(product, x)))(2.0) == 0.0
