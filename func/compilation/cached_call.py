@@ -186,7 +186,8 @@ class Asked:
 
     def guards(self) -> Sequence[Any]:
         """How many answers hold, as a value of the trace; nothing where nothing was asked."""
-        return () if self._questions is None else (self._questions.holding(),)
+        questions = self._questions
+        return (questions.holding(),) if questions is not None and questions.answered else ()
 
     def end(self) -> Sequence[Answered]:
         """Forget the values of the call, and return its questions. Traces that come later take the same path."""

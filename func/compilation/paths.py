@@ -36,6 +36,7 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.program.cost import program_cost
 from func.interpreters.program.equality import same_program
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import DerivedStage, Stage
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Questions:
         if var.aval.dtype.kind not in "biu" or any([size != 1 for size in var.aval.shape]):
             return None
         program = needed_program(stage, var)
-        if program.has_effects:
+        of_process = [value for value in program.constants.values() if type(value) is Tracer and is_rank_number(value)]
+        if program.has_effects or of_process:  # other processes would take other paths
             return None
         place = len(self.answered)
         if place < len(self._known):

@@ -324,7 +324,6 @@ def _new_hold() -> Hold:
         _math.__class__ = TracedMath
         TRACED.run = True
         if TRACED.pending:
-            hook_vectorize()
             WIRING.install_hooks()
         return hold
     except BaseException:
@@ -449,9 +448,13 @@ def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(vectorize_call)
     def call(self: Any, func: Any, args: Any) -> Any:
-        if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
-            return importlib.import_module("func.numpy.casts").vectorized_call(self, func, args)
-        return vectorize_call(self, func, args)
+        try:
+            if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
+                return importlib.import_module("func.numpy.casts").vectorized_call(self, func, args)
+            return vectorize_call(self, func, args)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return call
 

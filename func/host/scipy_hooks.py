@@ -380,6 +380,12 @@ def _of_class(scipy_class: type, name: str) -> Any:
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
+def _look_like(call: types.FunctionType, compiled: Any) -> None:
+    """Let a function look like the compiled one that it calls, in tracebacks too."""
+    functools.update_wrapper(call, compiled)
+    call.__code__ = call.__code__.replace(co_filename=f"<{compiled.__module__}>")
+
+
 def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> Any:
     """A compiled function of a module, replaced by one that calls it and can have a hook.
 
@@ -393,7 +399,7 @@ def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> A
             hide_outside(error)
             raise
 
-    functools.update_wrapper(call, compiled)
+    _look_like(call, compiled)
     for holder in (module, sys.modules.get(compiled.__module__)):
         if holder is not None and getattr(holder, name, None) is compiled:
             setattr(holder, name, call)
@@ -413,7 +419,7 @@ def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
             hide_outside(error)
             raise
 
-    functools.update_wrapper(call, compiled)
+    _look_like(call, compiled)
     owner: Any = next((base for base in scipy_class.__mro__ if vars(base).get(name) is compiled), None)
     try:
         setattr(owner, name, call)

@@ -128,6 +128,7 @@ def install_hooks() -> None:
             if "numpy" in TRACED.pending:
                 dispatchers = importlib.import_module("func.host.dispatchers")
                 dispatchers.install([*dispatchers.numpy_dispatchers(), *dispatchers.hidden_dispatchers()])
+                importlib.import_module("func.host.patching").hook_vectorize()
                 TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
     while TRACED.pending:
         importlib.import_module("func.host.scipy_hooks").install(TRACED.pending.pop())

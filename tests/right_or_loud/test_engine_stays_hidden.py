@@ -261,7 +261,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "carry of fori": (lambda: func.jit(lambda x: func.fori_loop(0, 3, lambda i, c: {"a": c}, x))(X), "after  {'a': *}"),
     "associative scan": (
         lambda: func.associative_scan(lambda a, b: {"a": a}, X),
-        "given    one array\n  returned {'a': *}",
+        "argument one array\n  returned {'a': *}",
     ),
     "outside function": (
         lambda: func.jit(lambda x: func.pure_callback(lambda x: {"a": x}, x, x))(X),

@@ -32,17 +32,20 @@ X = np.random.default_rng(0).standard_normal(12) + 0.1
 M = X.reshape(3, 4)
 
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
-    "sigmaclip": (lambda: func.jit(lambda x: scipy.stats.sigmaclip(x)[0])(X), ("scipy.stats.sigmaclip", "outside of")),
+    "sigmaclip": (
+        lambda: func.jit(guards=False)(lambda x: scipy.stats.sigmaclip(x)[0])(X),
+        ("scipy.stats.sigmaclip", "outside of"),
+    ),
     "subspace_angles": (
-        lambda: func.jit(lambda x: scipy.linalg.subspace_angles(x.T, np.eye(4)[:, :2]))(M),
+        lambda: func.jit(guards=False)(lambda x: scipy.linalg.subspace_angles(x.T, np.eye(4)[:, :2]))(M),
         ("scipy.linalg.subspace_angles", "outside of"),
     ),
     "gaussian_laplace": (
-        lambda: func.jit(lambda width: scipy.ndimage.gaussian_laplace(X, width))(1.0),
+        lambda: func.jit(guards=False)(lambda width: scipy.ndimage.gaussian_laplace(X, width))(1.0),
         ("scipy.ndimage.gaussian_laplace", "static arguments"),
     ),
     "find_peaks": (
-        lambda: func.jit(lambda x: scipy.signal.find_peaks(x)[0])(X),
+        lambda: func.jit(guards=False)(lambda x: scipy.signal.find_peaks(x)[0])(X),
         ("scipy.signal.find_peaks", "outside"),
     ),
     "find_peaks of signals": (
@@ -50,7 +53,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         ("scipy.signal.find_peaks", "before"),
     ),
     "find_objects": (
-        lambda: func.jit(lambda x: scipy.ndimage.find_objects(x))(np.ones(3, int)),
+        lambda: func.jit(guards=False)(lambda x: scipy.ndimage.find_objects(x))(np.ones(3, int)),
         ("scipy.ndimage.find_objects", "func.pure_callback"),
     ),
     "compiled function bound early": (
@@ -83,7 +86,7 @@ if rotations.HAS_HOOKS:
     )
 if hasattr(scipy.stats, "Normal"):
     REFUSED["Normal"] = (
-        lambda: func.jit(lambda m: scipy.stats.Normal(mu=m).logpdf(0.3))(1.0),
+        lambda: func.jit(guards=False)(lambda m: scipy.stats.Normal(mu=m).logpdf(0.3))(1.0),
         ("scipy.stats.Normal", "func.pure_callback"),
     )
 

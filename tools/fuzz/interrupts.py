@@ -352,7 +352,7 @@ def check_process() -> None:
     assert not patching.is_tracing(), "a transform runs"
     assert not TRACED.run, "NumPy's dispatchers look for traced values"
     for name, variable in _variables().items():
-        if not name.endswith((".refusals._LAST", ".forward_ad._LEVELS")):
+        if not name.endswith((".swallowed_errors._LAST", ".forward_ad._LEVELS")):
             assert not in_force(variable.get(None)), f"{name} is {variable.get()}"
     assert not forward_ad._levels(), "a dual level is open"
     assert np.geterr() == _SETTINGS[0], f"np.geterr() is {np.geterr()}"

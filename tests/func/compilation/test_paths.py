@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.stats
 
 import func
 from func.errors import ArgumentError, StagingError
@@ -262,6 +264,16 @@ def test_guards_are_shown_and_exports_refuse_them() -> None:
             export(jitted)(VECTORS[1])
         with pytest.raises(StagingError, match=r"np\.isnan"):
             export(early)(VECTORS[1])
+
+
+def test_scipys_code_that_decides_by_values_compiles() -> None:
+    x = np.array([1.0, 2, 3, 4, 100, 2, 3, 1, 2, 3, 2, 1, 2])
+    clipped = func.jit(lambda x: scipy.stats.sigmaclip(x, 2.0, 2.0)[0])
+    for values in (x, x[::-1].copy(), x * 0 + 1, x):
+        np.testing.assert_array_equal(clipped(values), scipy.stats.sigmaclip(values, 2.0, 2.0)[0])
+    blurred = func.jit(lambda width: scipy.ndimage.gaussian_laplace(x, width))
+    for width in (1.0, 2.0, 1.0):
+        np.testing.assert_allclose(blurred(width), scipy.ndimage.gaussian_laplace(x, width), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("x", [2.7, -2.7, 0.0, np.nan, np.inf, -np.inf])
