@@ -380,7 +380,7 @@ def _of_class(scipy_class: type, name: str) -> Any:
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
-def _look_like(call: types.FunctionType, compiled: Any) -> None:
+def _look_like(call: Any, compiled: Any) -> None:
     """Let a function look like the compiled one that it calls, in tracebacks too."""
     functools.update_wrapper(call, compiled)
     call.__code__ = call.__code__.replace(co_filename=f"<{compiled.__module__}>")
