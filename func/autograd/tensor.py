@@ -65,9 +65,10 @@ Tensor = Tracer
 It has the attributes and methods of a NumPy array, and works in NumPy's functions and in every transform. The
 imperative interface adds:
 
-- `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode -
-`detach()`, `numpy()`, `item()`, `tolist()`: the value alone - `clone()`: a copy that stays in the graph -
-`register_hook()`, `register_post_accumulate_grad_hook()`: functions of each new gradient
+- `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode
+- `detach()`, `numpy()`, `item()`, `tolist()`: the value alone
+- `clone()`: a copy that stays in the graph
+- `register_hook()`, `register_post_accumulate_grad_hook()`: functions of each new gradient
 
 The traced values inside of a transform are of this class too.
 

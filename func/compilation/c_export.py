@@ -495,8 +495,9 @@ def export(
 
     `func.to_c` describes the function in C. Its name in C is `name`, or that of the file. `kind` is
 
-    - "c": `path` is the source, with the header next to it; a path without an ending gets `.c`; - "object": `path` is
-    an object file, with the header next to it; - "library": `path` is a shared library, with the header next to it.
+    - "c": `path` is the source, with the header next to it; a path without an ending gets `.c`;
+    - "object": `path` is an object file, with the header next to it;
+    - "library": `path` is a shared library, with the header next to it.
 
     Args:
         f: The function.
