@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from func.compilation.cached_call import CachedCall
 
 CHANGES = 3
-"""After so many changes of the path, paths are merged that are cheap enough."""
+"""The number of changes of the path after which cheap paths merge."""
 CHEAP = 4000
 """Operations of a merged program that take less time than to find the path."""
 

@@ -443,6 +443,9 @@ replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
 replace_late("func.numpy.casts", "require")
 
 
+_VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")
+
+
 def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
     """The method by which objects of np.vectorize call their function, traced arrays included."""
 
@@ -450,7 +453,7 @@ def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, func: Any, args: Any) -> Any:
         try:
             if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
-                return importlib.import_module("func.numpy.casts").vectorized_call(self, func, args)
+                return _VECTORIZED_CALL.value()(self, func, args)
             return vectorize_call(self, func, args)
         except Exception as error:
             hide_outside(error)
