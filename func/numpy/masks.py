@@ -41,8 +41,10 @@ def asked_places(mask: Array) -> list[Array] | None:
     None where the values are known, or where the trace does not ask.
     """
     shape = shape_of(mask)
-    if known_value(mask) is not None or 0 in shape or not shape:
+    if known_value(mask) is not None or not shape:
         return None
+    if 0 in shape:
+        return [np.zeros(0, np.intp) for _ in shape]
     try:
         size = int(concrete(count_of(mask)))
     except StagingError:

@@ -266,6 +266,13 @@ def test_guards_are_shown_and_exports_refuse_them() -> None:
             export(early)(VECTORS[1])
 
 
+def test_masks_of_nothing_ask_nothing() -> None:
+    for shape in ((0,), (0, 2), (2, 0)):
+        x = np.zeros(shape)
+        np.testing.assert_array_equal(func.jit(lambda x: x[x > 0])(x), x[x > 0])
+        assert [part.tolist() for part in func.jit(lambda x: np.nonzero(x))(x)] == [[]] * len(shape)
+
+
 def test_scipys_code_that_decides_by_values_compiles() -> None:
     x = np.array([1.0, 2, 3, 4, 100, 2, 3, 1, 2, 3, 2, 1, 2])
     clipped = func.jit(lambda x: scipy.stats.sigmaclip(x, 2.0, 2.0)[0])
