@@ -24,6 +24,7 @@ from func.compilation.cached_call import Asked, CachedCall
 from func.compilation.donation import DONATED, check_not_donated, donated_leaves, note_donated
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
+from func.host.interception import Intercepts, with_interception
 from func.interpreters.calls.compiled_call import BEST, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedArrayError
@@ -134,6 +135,7 @@ def jit(
     memory_limit: int | str | None = None,
     guards: bool = True,
     max_paths: int = 16,
+    intercept: Intercepts = False,
 ) -> Any:
     """Compile a function: jit traces it once for every kind of arguments, and runs the optimised code afterwards.
 
@@ -164,6 +166,7 @@ def jit(
             `func.memory` shows the plan.
         guards: Whether truth values and integers that Python asks for choose among paths. False: they raise.
         max_paths: The most paths for arguments of one kind.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         MemoryLimitError: No plan stays below memory_limit (a MemoryError).
@@ -195,6 +198,7 @@ def jit(
             memory_limit=memory_limit,
             guards=guards,
             max_paths=max_paths,
+            intercept=intercept,
         )
     check_callable(f, "jit")
     importlib.import_module("optree")  # every first call uses it
@@ -210,6 +214,7 @@ def jit(
         donate_argnames,
         guards,
         max_paths,
+        intercept,
     )
 
 
@@ -237,6 +242,7 @@ class Jitted(Generic[P, R]):
         donate_argnames: Any = None,
         guards: bool = True,
         max_paths: int = 16,
+        intercept: Intercepts = False,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -254,7 +260,8 @@ class Jitted(Generic[P, R]):
         self._fast_math = fast_math
         self._guards = guards
         self._max_paths = max_paths
-        self._static = StaticArguments(function, static_argnums, static_argnames)
+        self._intercept = intercept
+        self._static = StaticArguments(with_interception(function, intercept), static_argnums, static_argnames)
         donated, donated_names = places_of(function, donate_argnums, donate_argnames, "donate")
         self._donated: frozenset[int | str] = donated | donated_names
         if both := self._donated & (self._static.numbers | self._static.names):
@@ -295,6 +302,7 @@ class Jitted(Generic[P, R]):
             "memory_limit": self._memory_limit,
             "guards": self._guards,
             "max_paths": self._max_paths,
+            "intercept": self._intercept,
         }
 
     def _content_key(self) -> Any:
@@ -351,7 +359,7 @@ class Jitted(Generic[P, R]):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with any arguments."""
         if _ENABLED.get() is not None and not value_in_force(_ENABLED, True):
-            return self._function(*args, **kwargs)
+            return self._static.function(*args, **kwargs)
         if self._frozen is not None and self._misses:
             self._frozen.warn_of_changes()
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._is_plain else self._static.split(args, kwargs)
@@ -723,6 +731,7 @@ def _rebuild(
     memory_limit: Any = None,
     guards: bool = True,
     max_paths: int = 16,
+    intercept: Intercepts = False,
     programs: bytes | None = None,
 ) -> Jitted[..., Any]:
     jitted: Jitted[..., Any] = Jitted(
@@ -736,6 +745,7 @@ def _rebuild(
         donate_argnames,
         guards,
         max_paths,
+        intercept,
     )
     if programs is not None:
         _add_programs(jitted, programs)

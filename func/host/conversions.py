@@ -20,14 +20,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func.host.bytecode import operation
-from func.host.patching import TracedElementSignal, is_converting
+from func.host.patching import CREATORS, TracedElementSignal, is_converting, is_replaced
 from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.grad import Grad
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
+from func.interpreters.host.source import at_line, called_object, innermost_frame, library_calls, user_frame
 from func.interpreters.host.swallowed_errors import (
     asks_inside,
     hide_outside,
@@ -122,6 +122,8 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
 def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     """The suggestion: the traced version of the called library function, else one by the instruction."""
     frame = user_frame(2)
+    if imported := _hint_of_imported_name():
+        return imported
     calls = library_calls(2)
     if not calls and (instead := _hint_of_call(called_object(frame))):
         return instead
@@ -131,6 +133,31 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     if is_writing(frame):
         return WRITE_HINT
     return of_index if is_indexing(frame) else otherwise
+
+
+def _hint_of_imported_name() -> str:
+    """The suggestion for an object of NumPy or math that the innermost module imported by name: one that its line calls,
+    or one that makes arrays, if the line writes into an array. Empty if there is none.
+    """
+    frame = innermost_frame()
+    if frame is None:
+        return ""
+    called, module = operation(frame, np, ()), str(frame.f_globals.get("__name__", "__main__"))
+    imported = {name: value for name in frame.f_code.co_names if is_replaced(value := frame.f_globals.get(name))}
+    name = next((name for name, value in imported.items() if value is called), "")
+    if name:
+        otherwise = _hint_of_call(called) or f"Or write np.{called.__name__}(x), which takes them."
+        return (
+            f"The module {module} imported {name} by name. Inside `with func.intercept(modules=[{module!r}]):` it takes "
+            f"traced values. {otherwise}"
+        )
+    makers = [name for name, value in imported.items() if getattr(value, "__name__", "") in CREATORS]
+    if makers and is_writing(frame):
+        return (
+            f"The module {module} imported {' and '.join(makers)} by name. Inside "
+            f"`with func.intercept(modules=[{module!r}]):` the arrays that it makes can store traced values."
+        )
+    return ""
 
 
 def _hint_of_call(called: Any) -> str:
@@ -145,17 +172,10 @@ def _hint_of_call(called: Any) -> str:
         return f"np.{name} makes a plain number: write x.astype(np.{name}); x.dtype says what it is already."
     if name and called in (max, min):
         return f"Python's {name} compares one by one: write np.{name}imum(a, b), or np.{name}(x) of an array."
-    if module == "numpy" and name in _MAKING and called is _MAKING[name] and current_transform() is not None:
-        return (
-            f"This {name} was imported by name (from numpy import {name}), so that it is NumPy's own: write "
-            f"np.{name}(x), which func replaces while a transform runs, or use x as it is: it is an array."
-        )
     return ""
 
 
 _WRITING_METHODS = ("fill", "put", "itemset", "partition", "sort")
-_MAKING = {f.__name__: f for f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)}
-"""NumPy's functions that make arrays of anything, as they are outside of transforms."""
 _INSTEAD_OF_MATH = {
     "acos": "np.arccos(x)",
     "acosh": "np.arccosh(x)",

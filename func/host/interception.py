@@ -9,10 +9,10 @@ compute with. Arrays without traced values turn into plain ones when the transfo
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -20,13 +20,18 @@ import numpy as np
 from func.backends.array_helpers.strides import axes_by_stride
 from func.host import patching
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
-from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.host.source import at_line, is_engine_file
 from func.numpy import creation
 from func.numpy.flat import Flat
 from func.numpy.inplace import getitem, setitem, view_memory
 from func.numpy.memory import with_memory
+
+Modules = str | ModuleType | Iterable[str | ModuleType]
+"""Modules, by name or themselves: one or several."""
+Intercepts = bool | Modules
+"""The option `intercept` of the transforms."""
 
 __all__ = [
     "intercept",
@@ -469,10 +474,6 @@ CARRIERS[Intercepted] = present
 CARRIERS[RetiredArray] = lambda array: np.ndarray.view(array, np.ndarray)
 
 
-_NAMES = (
-    "arange", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like",
-    "zeros", "zeros_like",
-)  # fmt: skip
 _INTERCEPTING: ContextVar[Entry | None] = ContextVar("func_intercept", default=None)
 
 
@@ -490,7 +491,7 @@ def _creator(name: str) -> Callable[..., Any]:
         array = original(*args, **kwargs)
         if type(array) is not np.ndarray:
             return array
-        return array if is_engine_file(sys._getframe(1).f_code.co_filename) else adopted(array)
+        return array if is_engine_file(patching.calling_frame(1).f_code.co_filename) else adopted(array)
 
     substitute: Callable[..., Any] = patching.substitute(create, name)
     return substitute
@@ -498,7 +499,7 @@ def _creator(name: str) -> Callable[..., Any]:
 
 def adopt_array(array: Any, source: Any) -> Any:
     """np.array of a plain value; a view of other memory stays one, as in np.asarray."""
-    if array is source or type(array) is not np.ndarray or is_engine_file(sys._getframe(3).f_code.co_filename):
+    if array is source or type(array) is not np.ndarray or is_engine_file(patching.calling_frame(3).f_code.co_filename):
         return array
     if type(owner_of(array)) is Intercepted:
         return source if _is_same(array, source) else array.view(Intercepted)
@@ -529,16 +530,17 @@ def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 _FROMBUFFER = np.frombuffer
-_CREATORS = {name: _creator(name) for name in _NAMES}
+_CREATORS = {name: _creator(name) for name in patching.CREATORS}
 patching.replace(frombuffer=patching.substitute(_read_buffer, "frombuffer"))
 
 
 class InterceptScope(Scope):
-    """`func.intercept()` holds."""
+    """A block of `func.intercept()` that is open, and the modules whose names it has rebound."""
 
-    __slots__ = ()
+    __slots__ = ("modules",)
 
-    def __init__(self) -> None:
+    def __init__(self, modules: tuple[ModuleType, ...]) -> None:
+        self.modules = modules
         _INTERCEPTING.set(Entry(self, live_entry(_INTERCEPTING)))
 
 
@@ -549,7 +551,18 @@ class intercept:
     numbers return an ndarray that becomes a traced array at the first write of a traced value; its views follow. With
     it, unmodified pure-Python code of other libraries differentiates; SciPy's functions do not need it. Compiled code
     raises an error for such an array. Works as a context manager and as a decorator, around a transform or inside the
-    transformed function, for the thread or task that enters it.
+    transformed function, for the thread or task that enters it. Every transform takes `intercept=True`, or the modules,
+    as its short form.
+
+    Args:
+        modules: Modules that import NumPy's creation functions and converters, or functions of `math`, by name
+            (`from numpy import zeros`, `from math import log`): while the block is open these names take traced
+            values. A module, its name, or a list of these; a name stands for its submodules too, and may contain `*`.
+            Blocks of all threads share the names of a module: outside of transforms they do what they always do, and
+            the originals come back when the last block ends. Modules that are imported later keep the originals.
+
+    Raises:
+        ArgumentError: No module has this name, or it belongs to NumPy, SciPy, `math` or func (a ValueError).
 
     Example:
         >>> import numpy as np, func
@@ -560,14 +573,24 @@ class intercept:
         >>> with func.intercept():
         ...     print(float(func.grad(f)(3.0)))
         6.0
+        >>> import statistics  # which has `from math import fabs`
+        >>> with func.intercept(modules="statistics"):
+        ...     print(statistics.fabs(-1.0))
+        1.0
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, modules: Modules = ()) -> None:
+        if not isinstance(modules, (str, ModuleType, Iterable)):
+            raise ArgumentError(
+                f"func.intercept: modules={modules!r} is neither a module, its name, nor a list of these"
+            )
+        self._modules = modules if isinstance(modules, (str, ModuleType)) else tuple(modules)
         self._scopes: list[InterceptScope] = []
 
     def __enter__(self) -> None:
         patching.adopt_results(_CREATORS, _is_intercepting)
-        self._scopes.append(InterceptScope())
+        scope = InterceptScope(_rebound(self._modules) if self._modules else ())
+        self._scopes.append(scope)
 
     def __exit__(self, *error: object) -> None:
         entry = _INTERCEPTING.get()
@@ -575,15 +598,42 @@ class intercept:
             self._scopes.remove(innermost)
             _INTERCEPTING.set(entry.outer)
         else:  # entered in another context, by a generator that closes in this one
-            self._scopes.pop()
+            innermost = self._scopes.pop()
+        if innermost.modules:
+            _restore(innermost.modules)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with intercept():
+            with intercept(modules=self._modules):
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+
+def _rebound(modules: Modules) -> tuple[ModuleType, ...]:
+    from func.host.rebinding import listed_modules, rebind  # few programs need it
+
+    listed = listed_modules(modules)
+    try:
+        rebind(listed)
+    except BaseException:
+        _restore(listed)
+        raise
+    return listed
+
+
+def _restore(modules: tuple[ModuleType, ...]) -> None:
+    from func.host.rebinding import restore
+
+    restore(modules)
+
+
+def with_interception(function: F, intercepts: Intercepts) -> F:
+    """The function, run inside `func.intercept()` if an option says so, perhaps with modules."""
+    if intercepts is False:
+        return function
+    return intercept(modules=() if intercepts is True else intercepts)(function)
 
 
 def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import CodeType, FrameType, MethodType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,11 @@ from func.interpreters.host.swallowed_errors import hide_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+CREATORS = (
+    "arange", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like",
+    "zeros", "zeros_like",
+)  # fmt: skip
+"""NumPy's creation functions, for whose arrays `func.intercept` substitutes."""
 _module: Any = np
 _namespace: Any = vars(np)
 _ABSTRACT = (np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating, np.complexfloating)
@@ -175,6 +180,50 @@ def replace_late(place: str, *names: str, only_calls: bool = False) -> None:
         setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside, only_calls))
 
 
+class Substitute(NamedTuple):
+    """What stands in for an object of NumPy or `math`, and where it does."""
+
+    original: Any
+    value: Any
+    applies: Callable[[], bool]
+    module: str
+    name: str
+
+    def choice(self) -> Any:
+        """What code gets that runs now."""
+        if not self.applies():
+            return self.original
+        return self.value.value() if type(self.value) is _Late else self.value
+
+
+SUBSTITUTES: dict[int, Substitute] = {}
+"""The substitutes, by the identity of the original."""
+
+
+def is_replaced(value: Any) -> bool:
+    """Whether a value is an object of NumPy or `math` that has a substitute, or gets one within `func.intercept`."""
+    name = getattr(value, "__name__", None)
+    is_creator = type(name) is str and name in CREATORS and _namespace[name] is value
+    return is_creator or SUBSTITUTES.get(id(value), (None,))[0] is value is not None
+
+
+_FORWARDING: set[CodeType] = set()
+"""Code of functions that pass calls on to substitutes."""
+
+
+def forwards_calls(function: F) -> F:
+    """Decorate a function that passes a call on to a substitute."""
+    code: Any = getattr(function, "__code__")  # noqa: B009
+    _FORWARDING.add(code)
+    return function
+
+
+def calling_frame(depth: int) -> FrameType:
+    """The frame that called a substitute: `depth` frames from the caller, without one that passes calls on."""
+    frame = sys._getframe(depth + 1)
+    return frame.f_back if frame.f_code in _FORWARDING and frame.f_back is not None else frame
+
+
 class _Late:
     """An object of a module, imported at its first use."""
 
@@ -195,6 +244,7 @@ def _attribute(
 ) -> property:
     """An attribute of NumPy's that is `value` where it applies, for Python code that asks for it by name."""
     original = namespace[name]
+    SUBSTITUTES[id(original)] = Substitute(original, value, applies, namespace["__name__"], name)
 
     def read(module: Any) -> Any:
         present = namespace.get(name, read)

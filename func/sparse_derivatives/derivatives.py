@@ -19,6 +19,7 @@ from func import tree
 from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
 from func.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
+from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.program.program import Program
@@ -106,6 +107,7 @@ def sparse_jacobian(
     pattern: Any = None,
     coloring: Any = None,
     check: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Jacobian as a SciPy CSR array, entry by entry or by few products instead of one for each column.
 
@@ -124,6 +126,7 @@ def sparse_jacobian(
             that stores them. Entries that it misses are lost and spoil others; `check` finds them.
         coloring: The colour of each column, non-negative integers; columns of one colour have no common row.
         check: Compare each result with a product in a random direction.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         ArgumentError: The pattern or the colouring does not fit, or `check` found an entry outside the pattern.
@@ -149,6 +152,7 @@ def sparse_hessian(
     pattern: Any = None,
     coloring: Any = None,
     check: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
 
@@ -165,6 +169,7 @@ def sparse_hessian(
             colouring, which needs fewer products than the default, "star", and substitution for entries off the
             diagonal. This pays off for expensive products; rounding errors add up along the trees.
         check: Compare each result with a product in a random direction.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         ArgumentError: The function returns more than one number, the pattern or the colouring does not fit, or `check`

@@ -11,6 +11,7 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES, namespace_of_type
 from func.host import patching
+from func.host.interception import Intercepts
 from func.interpreters.calls.checkpoint import checkpointed as checkpointed_outputs
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
@@ -30,6 +31,7 @@ def checkpoint(
     *,
     policy: Callable[..., bool] | None = None,
     memory_limit: int | str | None = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The same function, trading time for memory under reverse mode. It saves only the intermediate values that the
     policy selects; the backward pass recomputes the others from the arguments.
@@ -44,6 +46,7 @@ def checkpoint(
         memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as "2
             GiB". func traces the function and cuts it into as few segments as the limit allows. It saves the values
             that pass between segments and recomputes one segment at a time, or nothing if everything fits.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         MemoryLimitError: No cut stays below memory_limit (a MemoryError).

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
+from func.host.interception import Intercepts, with_interception
 from func.interpreters import core, nan_safe
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
@@ -38,6 +39,7 @@ def jvp(
     argnames: str | tuple[str, ...] | None = None,
     strict: bool = False,
     has_aux: bool = False,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Evaluate a function together with its derivative along tangents: (out, tangent_out[, aux]).
@@ -52,6 +54,7 @@ def jvp(
             with a tuple of argnums (tangents, dict).
         strict: Raise where an output does not depend on the primals, instead of returning a zero tangent.
         has_aux: The function returns (output, aux).
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         TangentError: A tangent differs from its primal in tree, shape or dtype.
@@ -64,6 +67,7 @@ def jvp(
         (6.0, np.float64(3.0))
     """
     boundary.check_callable(f, "jvp")
+    f = with_interception(f, intercept)
     selection = Selection.at_call(f, "jvp", argnums, argnames)
     return _jvp_of(f, primals, tangents, selection, kwargs, strict, has_aux)
 
@@ -217,6 +221,7 @@ def linearize(
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
     has_aux: bool = False,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Evaluate a function and get its derivative at that point as a linear function: (out, jvp_fn[, aux]).
@@ -231,6 +236,7 @@ def linearize(
         argnames: Keyword argument or arguments to move, and instead of all positional ones. `jvp_fn` takes their
             tangents by name, or after those of argnums.
         has_aux: The function returns (output, aux).
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Example:
         >>> import numpy as np, func
@@ -242,6 +248,7 @@ def linearize(
         np.float64(3.0)
     """
     boundary.check_callable(f, "linearize")
+    f = with_interception(f, intercept)
     selection = Selection.at_call(f, "linearize", argnums, argnames)
     if not primals and argnames is None:
         raise ArgumentError(f"func.linearize: {boundary.name_of(f)} needs at least one primal")
@@ -340,6 +347,7 @@ def linear_transpose(
     *primals: Any,
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Callable[..., Any]:
     """The transpose of a function that is linear in its arguments; only their shapes and dtypes matter.
@@ -353,6 +361,7 @@ def linear_transpose(
         argnums: Position or positions of the arguments in which it is linear; None for all. The others keep their
             values. The result has the structure of `grad`'s.
         argnames: Keyword argument or arguments in which it is linear, as in `grad`.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         NotDifferentiableError: The function is not linear (a TypeError).
@@ -365,6 +374,7 @@ def linear_transpose(
         array([3., 3., 3.])
     """
     boundary.check_callable(f, "linear_transpose")
+    f = with_interception(f, intercept)
     selection = Selection.at_call(f, "linear_transpose", argnums, argnames)
     places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
     selected = primals
@@ -475,6 +485,7 @@ def hvp(
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Hessian-vector product of a scalar function: the Hessian at `primals` applied to `tangents`.
@@ -490,6 +501,7 @@ def hvp(
             of `grad`'s result.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
         holomorphic: The function is holomorphic, of complex arguments: the Hessian of complex second derivatives.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Returns:
         H v in the tree of `primals`; for a single argument that argument's tree itself.
@@ -502,6 +514,7 @@ def hvp(
         np.float64(6.0)
     """
     boundary.check_callable(f, "hvp")
+    f = with_interception(f, intercept)
     primals = _as_tuple(primals)
     gradient, options, is_single = _gradient("hvp", f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
@@ -539,6 +552,7 @@ def vhp(
     *,
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Vector-Hessian product: `cotangents` applied to the Hessian from the left.
@@ -549,6 +563,7 @@ def vhp(
         array([ 6., 12.])
     """
     boundary.check_callable(f, "vhp")
+    f = with_interception(f, intercept)
     primals = _as_tuple(primals)
     selection = Selection.at_call(f, "vhp", argnums, argnames)
     gradient, options, is_single = _gradient("vhp", f, primals, argnums, argnames)
@@ -568,6 +583,7 @@ def ggnvp(
     *,
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
@@ -585,6 +601,7 @@ def ggnvp(
     """
     boundary.check_callable(model, "ggnvp")
     boundary.check_callable(loss, "ggnvp")
+    model, loss = with_interception(model, intercept), with_interception(loss, intercept)
     primals = _as_tuple(primals)
     selection = Selection.at_call(model, "ggnvp", argnums, argnames)
     is_selected = selection is not None

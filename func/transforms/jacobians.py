@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func import tree
+from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.compiled_backward import by_nodes, pull_back
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
@@ -49,6 +50,7 @@ def jacrev(
     progress: bool = False,
     memory_limit: int | str | None = None,
     executor: Any = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode: one pullback per output element, all at once (or chunk_size at a time).
 
@@ -66,6 +68,7 @@ def jacrev(
             outputs of real arguments have their complex derivative without it.
         progress: Show a progress bar over the chunks.
         executor: Where chunks of rows are computed, as in `vmap`.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
@@ -134,6 +137,7 @@ def jacfwd(
     progress: bool = False,
     memory_limit: int | str | None = None,
     executor: Any = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: one tangent per input element, all at once (or chunk_size at a time).
 
@@ -372,6 +376,7 @@ def jacobian(
     sparse: bool | str = False,
     memory_limit: int | str | None = None,
     executor: Any = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
@@ -442,6 +447,7 @@ def hessian(
     progress: bool = False,
     memory_limit: int | str | None = None,
     executor: Any = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Hessian: forward over reverse, so each column costs a few evaluations and all run at once.
 
@@ -458,6 +464,7 @@ def hessian(
         memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
         progress: Show a progress bar over the chunks.
         executor: Where chunks of columns (rows) are computed, as in `vmap`.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Example:
         >>> import numpy as np, func

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
+from func.host.interception import Intercepts, with_interception
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
@@ -28,7 +29,7 @@ from func.transforms.vmapping import vmap
 
 
 @without_engine_frames
-def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+def jet(f: Callable[..., Any], primals: Any, series: Any, *, intercept: Intercepts = False) -> tuple[Any, Any]:
     """The derivatives of a function along a curve: (out, series_out).
 
     The curve x(t) has the point `primals` and the derivatives `series` of order 1 … K at t = 0. `series_out` are the
@@ -40,6 +41,7 @@ def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         primals: Tuple of arguments.
         series: Tuple with one entry per argument: the argument's tree, with a list of K derivatives in the place of
             each array. Every derivative has its array's shape and dtype; a number means a constant array.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Returns:
         The output, and its tree with a list of K derivatives in the place of each array.
@@ -58,6 +60,7 @@ def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         (np.float64(6.0), [np.float64(5.0), np.float64(2.0)])
     """
     check_callable(f, "jet")
+    f = with_interception(f, intercept)
     call = _call_at(f, primals, "jet")
     order, derivatives = _series_argument(call, primals, series)
     check_factorial(order, "jet")
@@ -66,7 +69,7 @@ def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
 
 
 @without_engine_frames
-def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
+def taylor(f: Callable[..., Any], x: Any, v: Any, order: int, *, intercept: Intercepts = False) -> list[Any]:
     """The Taylor coefficients of t -> f(x + t v) at t = 0: a list [c₀, c₁, …] of order + 1 trees like f(x).
 
     f(x + t v) ≈ c₀ + c₁ t + c₂ t² + …, so cₖ is the k-th derivative along v, divided by k!.
@@ -76,6 +79,7 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
         x: The point, a tree of arrays.
         v: The direction, of the same tree, shapes and dtypes; a number means a constant array.
         order: The number of the last coefficient.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Example:
         >>> import numpy as np, func
@@ -83,6 +87,7 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
         [np.float64(1.0), np.float64(1.0), np.float64(1.0), np.float64(1.0)]
     """
     check_callable(f, "taylor")
+    f = with_interception(f, intercept)
     _check_order(order, "taylor")
     call = _call_at(f, (x,), "taylor")
     directions, spec = tree.flatten(v)
@@ -107,6 +112,7 @@ def derivatives(
     argnums: int = 0,
     *,
     argnames: str | None = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The derivatives of a function of one real number: `derivatives(f, n)(x)` is (f(x), f′(x), …, f⁽ⁿ⁾(x)).
 
@@ -118,6 +124,7 @@ def derivatives(
         order: The order of the last derivative.
         argnums: Position of the number or array.
         argnames: Its keyword, in the place of a position.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         DifferentiatedInputError: x is not a real floating point number or array.

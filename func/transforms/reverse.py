@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
+from func.host.interception import Intercepts, with_interception
 from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
@@ -46,6 +47,7 @@ def grad(
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
     allow_int: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The gradient of a function with one real scalar output.
 
@@ -61,6 +63,7 @@ def grad(
         holomorphic: The function is complex-differentiable; gives f'(z) for complex input and output.
         allow_int: Let an integer argument be differentiated: its gradient is zero. Integer leaves inside a tree of
             parameters always pass through, with gradient None (zeros with allow_int).
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         ScalarOutputError: The output is not one real scalar (a TypeError).
@@ -85,6 +88,7 @@ def value_and_grad(
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
     allow_int: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """(value, gradient) from one evaluation; with has_aux ((value, aux), gradient). Arguments as in `grad`.
 
@@ -106,6 +110,7 @@ def grad_and_value(
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
     allow_int: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """(gradient, value) from one evaluation; with has_aux (gradient, (value, aux)). Arguments as in `grad`.
 
@@ -125,6 +130,7 @@ def elementwise_grad(
     *,
     argnames: str | tuple[str, ...] | None = None,
     holomorphic: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The derivative of an elementwise function at each element, by one backward pass.
 
@@ -136,6 +142,7 @@ def elementwise_grad(
         argnums: Position or positions to differentiate, as in `grad`.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
         holomorphic: The function is holomorphic: the complex derivative of a complex function, as in `grad`.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         ArgumentError: The output has another shape than a differentiated argument (a ValueError).
@@ -268,6 +275,7 @@ def vjp(
     argnums: int | tuple[int, ...] | None = None,
     argnames: str | tuple[str, ...] | None = None,
     has_aux: bool = False,
+    intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
     """Evaluate a function and get its vector-Jacobian product: (out, vjp_fn), with has_aux (out, vjp_fn, aux).
@@ -284,6 +292,7 @@ def vjp(
         argnames: Keyword argument or arguments to differentiate, as in `grad`: one cotangent for a string, a dict for a
             tuple, and with a tuple of argnums (cotangents, dict).
         has_aux: The function returns (output, aux).
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Example:
         >>> import numpy as np, func
@@ -297,6 +306,7 @@ def vjp(
     from func.transforms.pullback import Pullback  # start-up time
 
     check_callable(f, "vjp")
+    f = with_interception(f, intercept)
     if not primals and argnames is None:
         raise ArgumentError(f"func.vjp: {name_of(f)} needs at least one primal to differentiate")
     selection = Selection.at_call(f, "vjp", argnums, argnames)

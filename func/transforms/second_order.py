@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
+from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
@@ -48,6 +49,7 @@ def laplacian(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Laplacian: the sum of the second derivatives along all elements of the chosen arguments.
 
@@ -63,6 +65,7 @@ def laplacian(
             intermediate result then has that many columns. The function runs once for each chunk.
         holomorphic: The inputs are complex, and the function is holomorphic: the sum of its complex derivatives f″(z).
         progress: Show a progress bar over the chunks.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         DifferentiatedInputError: A chosen argument is an integer (a TypeError).
@@ -179,6 +182,7 @@ def biharmonic(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The Laplacian of the Laplacian, of fourth order.
 
@@ -209,6 +213,7 @@ def hessian_diagonal(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The second derivative along each element of the chosen arguments, without mixed ones: the Hessian's diagonal.
 
@@ -261,6 +266,7 @@ def divergence(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """The divergence of a vector field: the trace of its Jacobian, a scalar.
 
@@ -305,7 +311,9 @@ def divergence(
 
 @keeps_parameters
 @transform
-def directional_derivatives(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
+def directional_derivatives(
+    f: Callable[..., Any], order: int = 1, *, intercept: Intercepts = False
+) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
     Call the result as `(x, v)`, with the tree, shapes and dtypes of x in v. With several directions, `(x, v, w, ...)`,

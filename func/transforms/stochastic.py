@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func import random, tree
+from func.host.interception import Intercepts
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.shapes import reshape
@@ -38,6 +39,7 @@ def hutchinson_trace(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
@@ -56,6 +58,7 @@ def hutchinson_trace(
         argnames: Keyword arguments to differentiate, as in `grad`.
         chunk_size: Random vectors to multiply at a time, to bound memory; by default all of them.
         progress: Show a progress bar over the chunks.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Source: M. F. Hutchinson (1990), Communications in Statistics 19, 433-450.
 
@@ -90,6 +93,7 @@ def hutchinson_diagonal(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
 
@@ -128,6 +132,7 @@ def hutch_plus_plus(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
+    intercept: Intercepts = False,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of a trace, with an error of 1/samples if few eigenvalues dominate (Hutch++).
 
@@ -138,6 +143,7 @@ def hutch_plus_plus(
 
     Args:
         samples: The number of products with the matrix, at least 3 (6 with an error).
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Source: R. A. Meyer, C. Musco, C. Musco and D. P. Woodruff (2021), arXiv:2010.09649, algorithm 1.
 

@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, cast
 
+from func.host.interception import with_interception
 from func.interpreters.core.errors import BlockedArrayError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import without_engine_frames
@@ -158,7 +159,7 @@ def transform(
 ) -> FunctionOf[Options, T]:
     """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
 
-    Derives from its signature: the decorator form without `f`, if no option is required; the options to show and
+    The option `intercept` belongs to all. Derives from its signature: the decorator form without `f`, if no option is required; the options to show and
     pickle; the error for extra positional values. The result has the attributes of the call.
     """
     signature = inspect.signature(make)
@@ -182,7 +183,8 @@ def transform(
             return functools.partial(public, **chosen)
         check_callable(f, short_name)
         function: Any = f
-        return _transformed(public, function, chosen, make(function, *args, **options))
+        call = make(with_interception(function, options.pop("intercept", False)), *args, **options)
+        return _transformed(public, function, chosen, call)
 
     if decorates:
         public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from func import tree
+from func.host.interception import Intercepts
 from func.interpreters.compiled_backward import by_nodes
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
@@ -75,6 +76,7 @@ def vmap(
     progress: bool = False,
     memory_limit: int | str | None = None,
     executor: Any = None,
+    intercept: Intercepts = False,
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
@@ -100,6 +102,7 @@ def vmap(
         executor: Computes the chunks: an executor of concurrent.futures (processes, threads), of joblib, Dask
             (`client.get_executor()`), or MPI. Without chunk_size the chunks follow from the cost of the function, so
             results do not depend on the number of workers. The workers compute pullbacks too.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         TravelError: Another process cannot unpickle the function or its values (a TypeError).

@@ -97,6 +97,11 @@ def user_frame(skip: int = 1) -> FrameType | None:
     return beside
 
 
+def innermost_frame() -> FrameType | None:
+    """The innermost frame that is not the engine's: the user's or a library's."""
+    return next((frame for frame in _frames(1) if not is_engine_file(frame.f_code.co_filename)), None)
+
+
 def user_line(skip: int = 1) -> Line | None:
     """The line that the user's code is at."""
     frame = user_frame(skip + 1)

@@ -54,7 +54,8 @@ def plain_run(program: Program) -> Run:
             if primitive.undefined is not None and primitive.undefined(*operands, **equation.params):
                 raise Undefined
             out = bind(primitive, operands, equation.params)
-        outs = out if primitive.multiple else (out,)
+        pairs = zip(equation.outputs, out if primitive.multiple else (out,), strict=True)
+        outs = tuple([x.item() if var.weak and isinstance(x, np.generic) else x for var, x in pairs])
         return outs if _RUNNING.noise is None else tuple([rounded(x, _RUNNING.noise) for x in outs])
 
     return lambda *args: program.run(args, override)
