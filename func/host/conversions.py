@@ -136,8 +136,9 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
 
 
 def _hint_of_imported_name() -> str:
-    """The suggestion for an object of NumPy or math that the innermost module imported by name: one that its line calls,
-    or one that makes arrays, if the line writes into an array. Empty if there is none.
+    """The suggestion for an object of NumPy or math that the innermost module imported by name; empty without one.
+
+    Its line calls it, or writes into an array while the module has imported a function that makes arrays.
     """
     frame = innermost_frame()
     if frame is None:
@@ -148,8 +149,8 @@ def _hint_of_imported_name() -> str:
     if name:
         otherwise = _hint_of_call(called) or f"Or write np.{called.__name__}(x), which takes them."
         return (
-            f"The module {module} imported {name} by name. Inside `with func.intercept(modules=[{module!r}]):` it takes "
-            f"traced values. {otherwise}"
+            f"The module {module} imported {name} by name. Inside `with func.intercept(modules=[{module!r}]):` it "
+            f"takes traced values. {otherwise}"
         )
     makers = [name for name, value in imported.items() if getattr(value, "__name__", "") in CREATORS]
     if makers and is_writing(frame):
