@@ -575,8 +575,8 @@ class intercept:
         6.0
         >>> import statistics  # which has `from math import fabs`
         >>> with func.intercept(modules="statistics"):
-        ...     print(statistics.fabs(-1.0))
-        1.0
+        ...     print(float(func.grad(statistics.fabs)(-2.0)))
+        -1.0
     """
 
     def __init__(self, *, modules: Modules = ()) -> None:

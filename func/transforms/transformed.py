@@ -159,8 +159,9 @@ def transform(
 ) -> FunctionOf[Options, T]:
     """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
 
-    The option `intercept` belongs to all. Derives from its signature: the decorator form without `f`, if no option is required; the options to show and
-    pickle; the error for extra positional values. The result has the attributes of the call.
+    All have the option `intercept`. Derives from its signature: the decorator form without `f`, if no option is
+    required; the options to show and pickle; the error for extra positional values. The result has the attributes of
+    the call.
     """
     signature = inspect.signature(make)
     first, *parameters = signature.parameters.values()
