@@ -11,6 +11,7 @@ import numpy as np
 from func.interpreters.core import (
     EVALUATE,
     PYTHON_SCALARS,
+    TRACED,
     Array,
     Aval,
     Interpreter,
@@ -46,6 +47,8 @@ class Stage(Interpreter):
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
+        if TRACED.install_indexing is not None:
+            TRACED.install_indexing()
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}
         self._layouts: Any = None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import (
+    TRACED,
     Array,
     Aval,
     ClosedInterpreter,
@@ -62,6 +63,8 @@ class Vmap(Interpreter):
         is_stand_in: bool = False,
     ) -> None:
         super().__init__(transform)
+        if TRACED.install_indexing is not None:
+            TRACED.install_indexing()
         self.is_stand_in = is_stand_in
         self.size = len(elements)
         self.elements = elements

@@ -31,9 +31,9 @@ from func.interpreters.core import CARRIERS, TRACED, Tracer
 SEQUENCES = (list, tuple)
 _SET_OF_SEQUENCES = frozenset(SEQUENCES)
 NUMBERS = frozenset(
-    {"atol", "default", "dx", "fill_value", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
+    {"atol", "default", "dx", "fill_value", "indices", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
 )
-"""Parameters for a number, which NumPy does not ask though it may be traced."""
+"""Parameters for numbers, which NumPy does not ask though they may be traced."""
 OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
 """Functions in C that take types and memory, and no list for an array."""
 MAX_DEPTH = 32

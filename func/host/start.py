@@ -134,6 +134,14 @@ def install_hooks() -> None:
         importlib.import_module("func.host.scipy_hooks").install(TRACED.pending.pop())
 
 
+def _install_indexing() -> None:
+    """Let plain arrays take traced indices."""
+    with _TURNS.take():
+        if TRACED.install_indexing is not None:
+            importlib.import_module("func.host.array_indexing").install()
+            TRACED.install_indexing = None
+
+
 _TURNS = Turns()
 
 
@@ -149,6 +157,7 @@ if hasattr(os, "register_at_fork"):
 def watch_imports() -> None:
     """Start to watch; called once, when func is imported."""
     TRACED.pending.append("numpy")
+    TRACED.install_indexing = _install_indexing
     TRACED.pending.extend([name for name in MODULES if name in sys.modules])
     sys.meta_path.insert(0, ImportWatch())
 

@@ -94,7 +94,6 @@ class TransformEntry(Entry):
 
     __slots__ = ("interpreter", "mapped", "new_arrays", "staging")
     outer: TransformEntry | None
-
     interpreter: Interpreter
     staging: str | None
     """The name of the transform that traces a program for later runs, or None."""
@@ -117,7 +116,7 @@ class TransformEntry(Entry):
 class TracedValues:
     """Whether traced values may be among the arguments of NumPy's and SciPy's functions."""
 
-    __slots__ = ("pending", "run", "stay")
+    __slots__ = ("install_indexing", "pending", "run", "stay")
 
     def __init__(self) -> None:
         self.run = False
@@ -126,6 +125,8 @@ class TracedValues:
         """Whether a tensor exists or existed: tensors exist as long as the user likes."""
         self.pending: list[str] = []
         """Imported modules of NumPy and SciPy with functions that do not look for traced values yet."""
+        self.install_indexing: Any = None
+        """Called before the first level whose numbers code cannot read: plain arrays take traced indices from then."""
 
 
 TRACED = TracedValues()
