@@ -47,7 +47,7 @@ class Stage(Interpreter):
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
-        if TRACED.install_indexing is not None:
+        if self.copies_constants and TRACED.install_indexing is not None:  # its code is the user's
             TRACED.install_indexing()
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}

@@ -24,7 +24,6 @@ from func.compilation.cached_call import Asked, CachedCall
 from func.compilation.donation import DONATED, check_not_donated, donated_leaves, note_donated
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
-from func.host.interception import Intercepts, with_interception
 from func.interpreters.calls.compiled_call import BEST, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedArrayError
@@ -43,12 +42,14 @@ from func.numpy.memory import laid_out, layout_key, layouts_of
 from func.numpy.sharing import SeparateMemory, check_overlap, note_traced_arguments, separate_arguments
 from func.transforms.boundary import (
     INTEGERS,
+    Intercepts,
     argument_paths,
     check_callable,
     name_of,
     output_leaves,
     takes_function_alone,
     traced_leaf,
+    with_interception,
 )
 from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFunction
 from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of

@@ -43,6 +43,10 @@ from func.numpy.argument_checks import to_host
 from func.numpy.inplace import WRITE_HINT, getitem
 
 INDEX_HINT = "To index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
+_OUTSIDE_HINT = (
+    "This array cannot store traced values: it was made before `func.intercept()`, or by an operator or method of such "
+    "an array. Write into np.array(a) or np.copy(a), which func makes, or collect the values in a list and np.stack it."
+)
 _ARRAY_HINT = (
     "Use NumPy's functions on it (np.sin, not math.sin). For its numbers alone write func.stop_gradient(x) first."
 )
@@ -131,7 +135,7 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     if hint is not None:
         return hint
     if is_writing(frame):
-        return WRITE_HINT
+        return _OUTSIDE_HINT if importlib.import_module("func.host.interception").is_intercepting() else WRITE_HINT
     return of_index if is_indexing(frame) else otherwise
 
 

@@ -30,8 +30,6 @@ from func.numpy.memory import with_memory
 
 Modules = str | ModuleType | Iterable[str | ModuleType]
 """Modules, by name or themselves: one or several."""
-Intercepts = bool | Modules
-"""The option `intercept` of the transforms."""
 
 __all__ = [
     "intercept",
@@ -354,7 +352,7 @@ def holds_traced(value: Any) -> bool:
 def adopted(value: Any, arguments: Any = ()) -> Any:
     """Results of intercepted arrays as intercepted arrays; views stay views, those of plain arguments plain."""
     if type(value) is np.ndarray and value.dtype.kind in "fciub":
-        if not _is_intercepting():
+        if not is_intercepting():
             return value
         owner = owner_of(value)
         if type(owner) is Intercepted:
@@ -477,24 +475,27 @@ CARRIERS[RetiredArray] = lambda array: np.ndarray.view(array, np.ndarray)
 _INTERCEPTING: ContextVar[Entry | None] = ContextVar("func_intercept", default=None)
 
 
-def _is_intercepting() -> bool:
+def is_intercepting() -> bool:
     """Whether arrays of NumPy's creation functions shall take traced values here."""
     return patching.is_tracing() and live_entry(_INTERCEPTING) is not None
 
 
 def _creator(name: str) -> Callable[..., Any]:
-    original = getattr(np, name)
+    original = vars(np)[name]
 
     def create(bound: Any, *args: Any, **kwargs: Any) -> Any:
         if name == "full" and holds_traced(list(args)):
             return creation.full(*args, **kwargs)
-        array = original(*args, **kwargs)
-        if type(array) is not np.ndarray:
-            return array
-        return array if is_engine_file(patching.calling_frame(1).f_code.co_filename) else adopted(array)
+        out = original(*args, **kwargs)
+        if type(out) not in _ADOPTED or is_engine_file(patching.calling_frame(1).f_code.co_filename):
+            return out
+        return adopted(out, (args, kwargs))
 
     substitute: Callable[..., Any] = patching.substitute(create, name)
     return substitute
+
+
+_ADOPTED = (np.ndarray, list, tuple)
 
 
 def adopt_array(array: Any, source: Any) -> Any:
@@ -530,7 +531,6 @@ def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 _FROMBUFFER = np.frombuffer
-_CREATORS = {name: _creator(name) for name in patching.CREATORS}
 patching.replace(frombuffer=patching.substitute(_read_buffer, "frombuffer"))
 
 
@@ -547,10 +547,11 @@ class InterceptScope(Scope):
 class intercept:
     """Let arrays that NumPy's creation functions make inside a transform hold traced values.
 
-    np.zeros, ones, empty, full, eye, identity, arange, linspace, their `_like` forms, np.copy and np.array of plain
-    numbers return an ndarray that becomes a traced array at the first write of a traced value; its views follow. With
-    it, unmodified pure-Python code of other libraries differentiates; SciPy's functions do not need it. Compiled code
-    raises an error for such an array. Works as a context manager and as a decorator, around a transform or inside the
+    NumPy's functions of plain numbers and arrays, np.zeros, np.array, np.concatenate and all others that return new
+    arrays, return an ndarray that becomes a traced array at the first write of a traced value; its views follow. (An
+    operator or a method of a plain array that was made elsewhere makes plain arrays: write np.copy(a) for a.copy().)
+    With it, unmodified pure-Python code of other libraries differentiates; SciPy's functions do not need it. Compiled
+    code raises an error for such an array. Works as a context manager and as a decorator, around a transform or inside the
     transformed function, for the thread or task that enters it. Every transform takes `intercept=True`, or the modules,
     as its short form.
 
@@ -588,7 +589,7 @@ class intercept:
         self._scopes: list[InterceptScope] = []
 
     def __enter__(self) -> None:
-        patching.adopt_results(_CREATORS, _is_intercepting)
+        patching.adopt_results(_creator, is_intercepting)
         scope = InterceptScope(_rebound(self._modules) if self._modules else ())
         self._scopes.append(scope)
 
@@ -629,13 +630,6 @@ def _restore(modules: tuple[ModuleType, ...]) -> None:
     restore(modules)
 
 
-def with_interception(function: F, intercepts: Intercepts) -> F:
-    """The function, run inside `func.intercept()` if an option says so, perhaps with modules."""
-    if intercepts is False:
-        return function
-    return intercept(modules=() if intercepts is True else intercepts)(function)
-
-
 def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, run with `func.intercept()`; its results are traced values or plain arrays."""
 
@@ -644,7 +638,7 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
         return patching.called_inside(intercepted, args, kwargs)
 
     def intercepted(*args: Any, **kwargs: Any) -> Any:
-        was_intercepting = _is_intercepting()
+        was_intercepting = is_intercepting()
         with intercept():
             out = function(*args, **kwargs)
         return out if was_intercepting else _without_memory(out)
@@ -658,7 +652,7 @@ def without_intercepted(function: Callable[..., Any], args: Any, kwargs: Any, ke
     Compiled code may reject subclasses of ndarray, and its Python part makes arrays for it by NumPy's functions. With
     `keep` the arguments stay unchanged, for objects that share their memory.
     """
-    if not _is_intercepting():
+    if not is_intercepting():
         return False, None
     token = _INTERCEPTING.set(None)
     try:

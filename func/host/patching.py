@@ -149,13 +149,17 @@ def is_converting(caller: FrameType) -> bool:
     return caller.f_code in _CONVERTER_CODES
 
 
-def adopt_results(creators: dict[str, Any], applies: Callable[[], bool]) -> None:
-    """Let converters and these creation functions consult `func.intercept` from now on."""
+def adopt_results(creator: Callable[[str], Any], applies: Callable[[], bool]) -> None:
+    """Let converters, and NumPy's functions where code calls them, consult `func.intercept` from now on."""
     global _adopts
-    if _adopts is None:
-        for name, value in creators.items():
-            setattr(TracedModule, name, _attribute(name, value, applies))
-        _adopts = applies
+    if _adopts is not None:
+        return
+    for name, value in list(_namespace.items()):
+        is_function = callable(value) and not isinstance(value, type) and name[0] != "_"
+        if is_function and (name in CREATORS or name not in vars(TracedModule)):
+            only_calls = name not in CREATORS
+            setattr(TracedModule, name, _attribute(name, creator(name), applies, only_calls))
+    _adopts = applies
 
 
 class TracedModule(ModuleType):

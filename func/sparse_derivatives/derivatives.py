@@ -19,7 +19,6 @@ from func import tree
 from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
 from func.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
-from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.program.program import Program
@@ -28,7 +27,7 @@ from func.sparse_derivatives.dependence import UNKNOWN, dependence
 from func.sparse_derivatives.index_sets import MAX_ENTRIES, IndexSets
 from func.sparse_derivatives.terms import NotWorthwhile, entries
 from func.transforms.arguments import Selection
-from func.transforms.boundary import array_leaf, name_of
+from func.transforms.boundary import Intercepts, array_leaf, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
 from func.transforms.transformed import keeps_parameters, transform

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,19 @@ from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.structural.shapes import full_like
 from func.numpy.sharing import note_nested_arguments, read_only, shared_groups
+
+F = TypeVar("F", bound=Callable[..., Any])
+Intercepts = bool | str | ModuleType | Iterable[str | ModuleType]
+"""The option `intercept` of the transforms: whether, and with which modules."""
+
+
+def with_interception(function: F, intercepts: Intercepts) -> F:
+    """The function, run inside `func.intercept()` if the option says so."""
+    if intercepts is False:
+        return function
+    from func.host.interception import intercept  # start-up time
+
+    return intercept(modules=() if intercepts is True else intercepts)(function)
 
 
 def is_value(x: Any) -> bool:
@@ -42,9 +56,6 @@ def check_no_value(option: Any, name: str, transform: str, function: Callable[..
             f"func.{transform}: {name} must hold ints and None, got {type(option).__name__}"
             f"{suggestion(option, transform, function)}"
         )
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes_function_alone(transform: F) -> F:

@@ -11,13 +11,12 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES, namespace_of_type
 from func.host import patching
-from func.host.interception import Intercepts
 from func.interpreters.calls.checkpoint import checkpointed as checkpointed_outputs
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.identity import named
-from func.transforms.boundary import array_leaf
+from func.transforms.boundary import Intercepts, array_leaf
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes

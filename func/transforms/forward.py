@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.host.interception import Intercepts, with_interception
 from func.interpreters import core, nan_safe
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
@@ -26,6 +25,7 @@ from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
 from func.transforms import boundary, reverse
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
+from func.transforms.boundary import Intercepts, with_interception
 from func.transforms.pullback import cotangent_argument
 
 

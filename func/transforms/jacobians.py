@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func import tree
-from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.compiled_backward import by_nodes, pull_back
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
@@ -29,7 +28,7 @@ from func.interpreters.structural_zeros import StructuralZeros
 from func.numpy.memory import detached_tracer
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import Derivative, FlatCall, check_argnums, differentiable, place_arguments
-from func.transforms.boundary import defensive_copies, name_of, own, zero_result
+from func.transforms.boundary import Intercepts, defensive_copies, name_of, own, zero_result
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
 from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import Chunks, chunks

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.host.interception import Intercepts, with_interception
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
@@ -22,7 +21,7 @@ from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import array_leaf, check_callable, own, suggestion
+from func.transforms.boundary import Intercepts, array_leaf, check_callable, own, suggestion, with_interception
 from func.transforms.forward import fit_tangent
 from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import vmap

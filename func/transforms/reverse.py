@@ -10,7 +10,6 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
-from func.host.interception import Intercepts, with_interception
 from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
@@ -23,6 +22,7 @@ from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
 from func.numpy.sharing import are_separate
 from func.transforms.arguments import CallArguments, Derivative, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
+    Intercepts,
     as_input_type,
     check_callable,
     defensive_copies,
@@ -33,6 +33,7 @@ from func.transforms.boundary import (
     scalar_output,
     split_aux,
     unbox,
+    with_interception,
 )
 from func.transforms.transformed import keeps_parameters, transform, value_first, value_last
 

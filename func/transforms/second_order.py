@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.host.interception import Intercepts
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
@@ -23,6 +22,7 @@ from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.structural_zeros import StructuralZeros
 from func.transforms.arguments import Derivative, FlatCall, differentiable, place_arguments
 from func.transforms.boundary import (
+    Intercepts,
     as_result,
     defensive_copies,
     name_of,

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from func import random, tree
-from func.host.interception import Intercepts
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import CallArguments, Derivative, differentiable
-from func.transforms.boundary import as_input_type, name_of, own, scalar_output
+from func.transforms.boundary import Intercepts, as_input_type, name_of, own, scalar_output
 from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors
 from func.transforms.reverse import grad

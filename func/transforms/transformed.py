@@ -10,12 +10,11 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, cast
 
-from func.host.interception import with_interception
 from func.interpreters.core.errors import BlockedArrayError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
-from func.transforms.boundary import check_callable, name_of
+from func.transforms.boundary import check_callable, name_of, with_interception
 
 if TYPE_CHECKING:
     from func.transforms.signatures import (

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from func import tree
-from func.host.interception import Intercepts
 from func.interpreters.compiled_backward import by_nodes
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
@@ -22,6 +21,7 @@ from func.numpy.memory import layout_of_argument, set_layout
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import (
+    Intercepts,
     argument_paths,
     array_leaf,
     is_value,

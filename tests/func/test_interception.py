@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import newton
 
 import func
+from func.errors import TracerConversionError
 from tests.support.numpy_properties import extrapolated
 
 X = np.array([0.3, 0.7, 1.1])
@@ -461,3 +462,69 @@ def test_newton_differentiates_unmodified(start: Any) -> None:
         with func.intercept():
             np.testing.assert_allclose(func.grad(f)(a), np.asarray(a) ** (-2 / 3) / 3, rtol=1e-6)
             np.testing.assert_allclose(func.jvp(f, (a,), (a,))[1], np.sum(a ** (1 / 3) / 3), rtol=1e-6)
+
+
+FIXED = np.arange(3.0)
+MADE: dict[str, Callable[[], Any]] = {
+    "append": lambda: np.append(FIXED, 1.0),
+    "bincount": lambda: np.bincount([0, 1, 2]).astype(float),
+    "block": lambda: np.block([FIXED, FIXED]),
+    "clip": lambda: np.clip(FIXED, 0, 1),
+    "concatenate": lambda: np.concatenate([FIXED, FIXED]),
+    "copy": lambda: np.copy(FIXED),
+    "cumsum": lambda: np.cumsum(FIXED),
+    "delete": lambda: np.delete(FIXED, 0),
+    "diag": lambda: np.diagflat(FIXED)[0],
+    "fromfunction": lambda: np.fromfunction(lambda i: i * 1.0, (3,)),
+    "fromiter": lambda: np.fromiter((float(i) for i in range(3)), float),
+    "geomspace": lambda: np.geomspace(1, 2, 3),
+    "indices": lambda: np.indices((3,))[0].astype(float),
+    "insert": lambda: np.insert(FIXED, 0, 1.0),
+    "loadtxt": lambda: np.loadtxt(["1 2 3"]),
+    "logspace": lambda: np.logspace(0, 1, 3),
+    "meshgrid": lambda: np.meshgrid(FIXED, FIXED)[0][0],
+    "outer": lambda: np.outer(FIXED, FIXED)[0],
+    "pad": lambda: np.pad(FIXED, 1),
+    "poly": lambda: np.poly(FIXED),
+    "polyfit": lambda: np.polyfit(FIXED, FIXED, 1),
+    "repeat": lambda: np.repeat(1.0, 3),
+    "roll": lambda: np.roll(FIXED, 1),
+    "sort": lambda: np.sort(FIXED),
+    "sqrt": lambda: np.sqrt(FIXED),
+    "stack": lambda: np.stack([FIXED, FIXED])[0],
+    "tile": lambda: np.tile(FIXED, 2),
+    "tri": lambda: np.tri(3)[0],
+    "unique": lambda: np.unique(FIXED),
+    "vander": lambda: np.vander(FIXED)[0],
+    "where": lambda: np.where(FIXED > 1, FIXED, 0),
+    "then an operator": lambda: 2 * np.sqrt(FIXED) + 1,
+    "then a method": lambda: np.sqrt(FIXED).copy(),
+}
+"""Arrays that NumPy's functions make of plain arrays."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_numpy_makes_inside_can_hold_traced_values(name: str) -> None:
+    def f(x: Any) -> Any:
+        array = MADE[name]()
+        array[1] = x**2
+        return np.sum(array * np.sin(array))
+
+    expected = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
+    with func.intercept():
+        for slope in (func.grad(f)(1.5), func.jit(func.grad(f))(1.5), func.jvp(f, (1.5,), (1.0,))[1]):
+            np.testing.assert_allclose(slope, expected, rtol=1e-6)
+        np.testing.assert_allclose(func.vmap(f)(np.array([1.5, 2.0])), [f(1.5), f(2.0)])
+    np.testing.assert_array_equal(FIXED, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("make", [lambda: FIXED, lambda: FIXED.copy(), lambda: FIXED * 2, lambda: np.reshape(FIXED, 3)])
+def test_arrays_from_outside_name_the_way_out(make: Callable[[], Any]) -> None:
+    def f(x: Any) -> Any:
+        array = make()
+        array[1] = x
+        return array.sum()
+
+    with pytest.raises(TracerConversionError, match=r"made before `func\.intercept\(\)`.*Write into np\.array\(a\)"):
+        func.grad(f, intercept=True)(1.5)
+    np.testing.assert_array_equal(FIXED, [0.0, 1.0, 2.0])
