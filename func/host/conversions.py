@@ -135,7 +135,9 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     if hint is not None:
         return hint
     if is_writing(frame):
-        return _OUTSIDE_HINT if importlib.import_module("func.host.interception").is_intercepting() else WRITE_HINT
+        return (
+            _OUTSIDE_HINT if importlib.import_module("func.host.intercepted_arrays").is_intercepting() else WRITE_HINT
+        )
     return of_index if is_indexing(frame) else otherwise
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PORTS = {
     "func.autograd.tensor": "tensor_repr",
-    "func.host.interception": "adopt_array retire_arrays",
+    "func.host.intercepted_arrays": "adopt_array retire_arrays",
     "func.interpreters.calls.backward_plans": "compiled_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
     "func.interpreters.compile.native.device_programs": "compile_for_device",

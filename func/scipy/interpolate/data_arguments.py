@@ -10,7 +10,7 @@ import numpy as np
 
 import func.numpy as fnp
 from func.host import scipy_hooks
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line

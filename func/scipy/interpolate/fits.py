@@ -11,7 +11,7 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, shape_of
 from func.linalg import solve, solve_banded
 from func.numpy.argument_checks import to_dtype

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.numpy.argument_checks import to_dtype
 from func.scipy.interpolate.bsplines import BSpline___call__

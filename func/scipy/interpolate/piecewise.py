@@ -17,7 +17,7 @@ import scipy.interpolate as _scipy
 
 import func.numpy as fnp
 from func.host import scipy_hooks
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, shape_of
 from func.scipy.interpolate.data_arguments import (
     array_attribute,

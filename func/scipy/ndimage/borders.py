@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from func import numpy as fnp
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array
 
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)

@@ -16,7 +16,7 @@ import numpy as np
 
 from func import numpy as fnp
 from func import special
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, Tracer, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line

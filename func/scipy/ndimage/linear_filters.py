@@ -12,7 +12,7 @@ import numpy as np
 import scipy.ndimage as _scipy
 
 from func import numpy as fnp
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, known_value, operand
 from func.scipy.kinds.versions import version_of, version_with_callback
 from func.scipy.ndimage.borders import array_of, axes_of, delivered, output_dtype, refuse_real_output, sequence_of

@@ -13,7 +13,7 @@ import scipy.signal as _scipy
 
 from func import linalg
 from func import numpy as fnp
-from func.host.interception import resolved
+from func.host.intercepted_arrays import resolved
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer, shape_of
 from func.scipy.kinds.traces import is_known
