@@ -30,9 +30,6 @@ from func.interpreters.core.scopes import Entry, Scope, live_entry
 from func.interpreters.host.source import is_engine_file
 from func.numpy import creation
 
-Modules = str | ModuleType | Iterable[str | ModuleType]
-"""Modules, by name or themselves: one or several."""
-
 __all__ = [
     "intercept",
 ]

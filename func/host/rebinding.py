@@ -129,8 +129,8 @@ def listed_modules(modules: Modules) -> tuple[ModuleType, ...]:
         matching = {
             other: module
             for other, module in list(sys.modules.items())
-            if isinstance(module, ModuleType)
-            and (other == name or other.startswith(f"{name}.") or fnmatchcase(other, name))
+            if (other == name or other.startswith(f"{name}.") or fnmatchcase(other, name))
+            and type(getattr(module, "__dict__", None)) is dict
             and other.partition(".")[0] not in _OWN
         }
         if not matching:
