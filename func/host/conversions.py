@@ -289,6 +289,7 @@ def _raise_at_line(error: FuncError) -> NoReturn:
 def raise_conversion(tracer: Tracer) -> NoReturn:
     """Raise because a traced array would become a plain NumPy array."""
     is_tensor = type(tracer._interpreter) is Imperative
+    _raise_if_writing(_TENSOR_HINT if is_tensor else _ARRAY_HINT)
     what, lost = ("tensor", "derivative") if is_tensor else ("traced value", "derivative or its batch axis")
     _raise_at_line(
         TracerConversionError(
@@ -528,7 +529,15 @@ def to_index(tracer: Tracer) -> int:
     return int(_scalar(tracer, "index"))
 
 
+def _raise_if_writing(otherwise: str) -> None:
+    """Raise an error of its own where the user's code, or a library's, writes into a plain array."""
+    if is_writing(innermost_frame()):
+        text = f"this line writes a traced value into a plain array{at_line()}\n{_hint(otherwise)}"
+        _raise_at_line(TracerConversionError(text))
+
+
 def _raise_number(tracer: Tracer, call: str) -> NoReturn:
+    _raise_if_writing(_NUMBER_HINT)
     _raise_at_line(
         TracerConversionError(
             f"{call} of a traced value would silently lose its derivative{at_line()}\n{_hint(_NUMBER_HINT)}"

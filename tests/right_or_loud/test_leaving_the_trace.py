@@ -243,9 +243,11 @@ def test_functions_of_scipy_that_func_has_take_traced_values(name: str) -> None:
 
 
 def test_indices_of_plain_arrays() -> None:
+    rows = np.arange(6.0).reshape(3, 2)
     with pytest.raises(TracerConversionError, match=r"func\.numpy\.take\(a, i, axis=0\)"):
-        func.jit(lambda n: np.arange(3.0)[n])(np.array([1, 2]))
-    # a batch is split
+        func.jit(func.vmap(lambda n: rows[n]))(np.array([1, 2]))
+    np.testing.assert_array_equal(func.vmap(lambda n: rows[n])(np.array([1, 2])), rows[1:])  # a batch is split
+    np.testing.assert_array_equal(func.jit(lambda n: np.arange(3.0)[n])(np.array([1, 2])), [1.0, 2.0])
     np.testing.assert_array_equal(func.vmap(lambda n: np.arange(3.0)[n])(np.array([1, 2])), [1.0, 2.0])
 
 
