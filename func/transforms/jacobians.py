@@ -99,7 +99,7 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 for out in call.outputs(interpreter, lifted)
             ]
             del lifted
-        blocks_of.check_outputs([value for value, _ in outs])
+        blocks_of.check_outputs([value for value, _ in outs], leaves)
         rows = []
         for value, node in outs:
             shapes = [(*shape_of(value), *shape_of(leaf)) for leaf in leaves]
@@ -165,7 +165,7 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
         columns = []
         if not leaves:  # an empty tree: no columns, one row for each output
             outs = call.outputs(EVALUATE, leaves)
-            blocks_of.check_outputs(outs)
+            blocks_of.check_outputs(outs, leaves)
             return blocks_of.result(call, [[] for _ in outs])
         for position, leaf in enumerate(leaves):
 
@@ -182,13 +182,17 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                     return [value for value, _ in pairs], [tangent for _, tangent in pairs]
 
                 values, tangents = nan_safe.push(run, leaves, (dx,))
-                blocks_of.check_outputs(values)
+                blocks_of.check_outputs(values, leaves)
                 return [zero_result(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
 
+            if dtype_of(leaf).kind == "c" and not blocks.holomorphic:
+                push = functools.partial(_complex_column, push)
             shape = shape_of(leaf)
             if _size(leaf) == 0:
                 outs = call.outputs(EVALUATE, defensive_copies(leaves), is_repeated=True)
-                columns.append([full_like(out, 0, (*shape_of(out), *shape)) for out in outs])
+                dtypes = [dtype_of(leaf if dtype_of(leaf).kind == "c" else out) for out in outs]
+                shapes = [(*shape_of(out), *shape) for out in outs]
+                columns.append([zero_result(*info) for info in zip(outs, shapes, dtypes, strict=True)])
             elif _size(leaf) == 1:
                 outs = push(full_like(leaf, 1))
                 columns.append([reshape(out, shape=(*shape_of(out), *shape)) for out in outs])
@@ -208,6 +212,12 @@ def _complex_row(pullback: Callable[[Array], list[Array]], ct: Array) -> list[Ar
     turned = multiply(ct, 1j)
     parts = zip(pullback(ct), pullback(turned), strict=True)
     return [convert(make_complex(real, imaginary), dtype=dtype_of(ct)) for real, imaginary in parts]
+
+
+def _complex_column(push: Callable[[Array], list[Array]], dx: Array) -> list[Array]:
+    """The column of a complex input of real outputs: as in `grad`, the slopes along 1 and i are its two parts."""
+    pairs = zip(push(dx), push(multiply(dx, 1j)), strict=True)
+    return [convert(make_complex(real, imaginary), dtype=dtype_of(dx)) for real, imaginary in pairs]
 
 
 def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjugated: bool = False) -> list[Array]:
@@ -271,17 +281,23 @@ class _Blocks(Derivative):
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         """The call with these arguments, as a function of the leaves to differentiate."""
         places = self.selection.places(args, kwargs)
-        kinds = "c" if self.holomorphic else "f"
-        arguments = differentiable(args, kwargs, places, self.transform, kinds, function=self.function)
+        arguments = differentiable(args, kwargs, places, self.transform, self.kinds, function=self.function)
         return FlatCall(self.function, self.transform, arguments, self.has_aux)
 
-    def check_outputs(self, values: Sequence[Array]) -> None:
-        """Raise TypeError for outputs that are not floating point."""
+    def check_outputs(self, values: Sequence[Array], leaves: Sequence[Array]) -> None:
+        """Raise TypeError for outputs that are not floating point, and for complex ones of complex arguments."""
+        has_complex = not self.holomorphic and any([dtype_of(leaf).kind == "c" for leaf in leaves])
         for value in values:
             dtype = dtype_of(value)
             if not is_inexact(dtype):
                 raise TypeError(
                     f"func.{self.transform} needs floating point outputs, but {name_of(self.function)} returned {dtype}"
+                )
+            if has_complex and dtype.kind == "c":
+                raise ArgumentError(
+                    f"func.{self.transform}: an argument of {name_of(self.function)} is complex, and so is an output; "
+                    "pass holomorphic=True for the derivative of a holomorphic function, or differentiate with respect "
+                    "to its real and imaginary parts"
                 )
 
     def over_basis(self, linear: Callable[[Array], list[Array]], like: Array) -> list[Array]:

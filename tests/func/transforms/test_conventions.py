@@ -13,6 +13,7 @@ import pytest
 import scipy.linalg
 
 import func
+from func.errors import ArgumentError
 from tests.support.coverage import FUNCTIONS, carries, direction, has_derivative, smooth
 from tests.support.functions import FUNCTIONS as NUMPY_FUNCTIONS
 
@@ -361,3 +362,46 @@ OF_A_NUMBER: dict[str, Callable[[Callable[..., Any]], Callable[[Any], Any]]] = {
 )
 def test_derivatives_by_a_number_are_numbers(transform: str, function: Callable[..., Any]) -> None:
     assert type(OF_A_NUMBER[transform](function)(2.0)) is np.float64
+
+
+COMPLEX_TO_REAL: dict[str, Any] = {
+    "abs": lambda z: np.abs(z) ** 2,
+    "product": lambda z: np.real(z) * np.imag(np.roll(z, 1)),
+    "a sum": lambda z: np.sum(np.real(z**3)),
+    "a tree": lambda z: {"a": np.imag(z) ** 2, "b": np.real(np.conj(z) * z[::-1])},
+    "no elements": lambda z: np.real(z[:0]),
+    "constant": lambda z: np.ones(2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["c16", "c8"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", COMPLEX_TO_REAL)
+def test_jacobians_of_complex_arguments_and_real_results_are_rows_of_gradients(
+    name: str, size: int, dtype: str
+) -> None:
+    f = COMPLEX_TO_REAL[name]
+    z = (np.arange(1.0, size + 1) * (0.5 - 0.25j) + 0.125j).astype(dtype)
+    found = [t(f)(z) for t in (func.jacobian, func.jacfwd, func.jacrev)]
+    outs = func.tree.leaves(f(z))
+    for jacobian in found:
+        for block, out in zip(func.tree.leaves(jacobian), outs, strict=True):
+            assert block.dtype == z.dtype and block.shape == (*np.shape(out), size)
+    if size:
+        for place, out in enumerate(outs):
+            for index in np.ndindex(np.shape(out)):
+                row = func.grad(lambda z, place=place, index=index: func.tree.leaves(f(z))[place][index])(z)
+                for jacobian in found:
+                    np.testing.assert_allclose(func.tree.leaves(jacobian)[place][index], row, rtol=1e-6)
+
+
+def test_complex_results_of_complex_arguments_ask_for_holomorphic() -> None:
+    z = np.array([1.0 + 2.0j])
+    for transform in (func.jacobian, func.jacfwd, func.jacrev):
+        with pytest.raises(ArgumentError, match="is complex, and so is an output; pass holomorphic=True"):
+            transform(lambda z: z**2)(z)
+        mixed = transform(lambda z, x: np.real(z) * x, (0, 1))(z, np.array([3.0]))
+        np.testing.assert_allclose(mixed[0], [[3.0 + 0.0j]])
+        np.testing.assert_allclose(mixed[1], [[1.0]])
+    with pytest.raises(ArgumentError, match="an argument of <lambda> is complex"):
+        func.hessian(lambda z: np.sum(np.abs(z) ** 2))(z)
