@@ -310,9 +310,11 @@ def jacobian_by_executor(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, A
     interpreter = Jvp(blocks.transform)
     with TransformScope(interpreter), running(interpreter):
         outs = call.outputs(interpreter, defensive_copies(leaves), is_repeated=True)
-    blocks.check_outputs(outs)
+    blocks.check_outputs(outs, leaves)
     if not blocks.holomorphic and any([dtype_of(out).kind == "c" for out in outs]):
         mode = "fwd"  # a row of a complex output would take two pullbacks
+    elif not blocks.holomorphic and any([dtype_of(leaf).kind == "c" for leaf in leaves]):
+        mode = "rev"  # a column of a complex input would take two tangents
     bound = call.arguments.bound([_Marker(i) for i in range(len(leaves))])
     flat, _ = tree.flatten((tuple(bound[0]), bound[1]))
     active = [i for i, leaf in enumerate(flat) if type(leaf) is _Marker]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -383,6 +384,9 @@ def test_jacobians_of_complex_arguments_and_real_results_are_rows_of_gradients(
     f = COMPLEX_TO_REAL[name]
     z = (np.arange(1.0, size + 1) * (0.5 - 0.25j) + 0.125j).astype(dtype)
     found = [t(f)(z) for t in (func.jacobian, func.jacfwd, func.jacrev)]
+    if size == 2:
+        with ThreadPoolExecutor(2) as executor:
+            found += [t(f, executor=executor)(z) for t in (func.jacfwd, func.jacrev)]
     outs = func.tree.leaves(f(z))
     for jacobian in found:
         for block, out in zip(func.tree.leaves(jacobian), outs, strict=True):

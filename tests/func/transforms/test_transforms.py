@@ -18,39 +18,39 @@ X = np.array([0.3, 0.7, 1.1])
 A = np.arange(9.0).reshape(3, 3) / 10
 
 SIGNATURES = {
-    "grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "value_and_grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "grad_and_value": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "vjp": "f, /, *primals, argnums=None, argnames=None, has_aux=False, **kwargs",
-    "jvp": "f, primals, tangents, *, argnums=None, argnames=None, strict=False, has_aux=False, **kwargs",
-    "linearize": "f, /, *primals, argnums=None, argnames=None, has_aux=False, **kwargs",
-    "linear_transpose": "f, /, *primals, argnums=None, argnames=None, **kwargs",
+    "grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
+    "value_and_grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
+    "grad_and_value": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
+    "vjp": "f, /, *primals, argnums=None, argnames=None, has_aux=False, intercept=False, **kwargs",
+    "jvp": "f, primals, tangents, *, argnums=None, argnames=None, strict=False, has_aux=False, intercept=False, **kwargs",
+    "linearize": "f, /, *primals, argnums=None, argnames=None, has_aux=False, intercept=False, **kwargs",
+    "linear_transpose": "f, /, *primals, argnums=None, argnames=None, intercept=False, **kwargs",
     "jacrev": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
-        "memory_limit=None, executor=None"
+        "memory_limit=None, executor=None, intercept=False"
     ),
     "jacfwd": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
-        "holomorphic=False, progress=False, memory_limit=None, executor=None"
+        "holomorphic=False, progress=False, memory_limit=None, executor=None, intercept=False"
     ),
     "jacobian": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False, sparse=False, memory_limit=None, executor=None"
+        "holomorphic=False, progress=False, sparse=False, memory_limit=None, executor=None, intercept=False"
     ),
     "hessian": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False, memory_limit=None, executor=None"
+        "holomorphic=False, progress=False, memory_limit=None, executor=None, intercept=False"
     ),
-    "hvp": "f, primals, tangents, *, argnums=None, argnames=None, holomorphic=False, **kwargs",
-    "vhp": "f, primals, cotangents, *, argnums=None, argnames=None, **kwargs",
-    "ggnvp": "model, loss, primals, tangents, *, argnums=None, argnames=None, **kwargs",
+    "hvp": "f, primals, tangents, *, argnums=None, argnames=None, holomorphic=False, intercept=False, **kwargs",
+    "vhp": "f, primals, cotangents, *, argnums=None, argnames=None, intercept=False, **kwargs",
+    "ggnvp": "model, loss, primals, tangents, *, argnums=None, argnames=None, intercept=False, **kwargs",
     "vmap": (
         "f=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
-        "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None, executor=None"
+        "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None, executor=None, intercept=False"
     ),
     "stop_gradient": "x",
-    "checkpoint": "f=None, *, policy=None, memory_limit=None",
-    "remat": "f=None, *, policy=None, memory_limit=None",
+    "checkpoint": "f=None, *, policy=None, memory_limit=None, intercept=False",
+    "remat": "f=None, *, policy=None, memory_limit=None, intercept=False",
     "checkpoint_name": "x, name",
     "custom_jvp": "f=None, nondiff_argnums=(), nondiff_argnames=()",
     "custom_vjp": "f=None, nondiff_argnums=(), nondiff_argnames=()",
