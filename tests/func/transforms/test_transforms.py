@@ -17,12 +17,15 @@ import func
 X = np.array([0.3, 0.7, 1.1])
 A = np.arange(9.0).reshape(3, 3) / 10
 
+GRADIENT = "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False"
 SIGNATURES = {
-    "grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
-    "value_and_grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
-    "grad_and_value": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False, intercept=False",
+    "grad": GRADIENT,
+    "value_and_grad": GRADIENT,
+    "grad_and_value": GRADIENT,
     "vjp": "f, /, *primals, argnums=None, argnames=None, has_aux=False, intercept=False, **kwargs",
-    "jvp": "f, primals, tangents, *, argnums=None, argnames=None, strict=False, has_aux=False, intercept=False, **kwargs",
+    "jvp": (
+        "f, primals, tangents, *, argnums=None, argnames=None, strict=False, has_aux=False, intercept=False, **kwargs"
+    ),
     "linearize": "f, /, *primals, argnums=None, argnames=None, has_aux=False, intercept=False, **kwargs",
     "linear_transpose": "f, /, *primals, argnums=None, argnames=None, intercept=False, **kwargs",
     "jacrev": (
