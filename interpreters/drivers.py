@@ -79,13 +79,13 @@ class running:
         if isinstance(error, Exception):
             clearer = worded(error, self.interpreter)
             if clearer is not error:
-                raise hide_engine_frames(clearer.with_traceback(trace)) from error
+                raise hide_engine_frames(clearer.with_traceback(trace)) from None
             add_hint(error, () if called is None else called[2])
             if has_shared and type(error) is ValueError and "read-only" in str(error):
                 error.add_note(_SHARED)
             if new_arrays is not None and new_arrays.concealed and not isinstance(error, FuncError):
                 if is_failed_conversion(error):
-                    raise hide_engine_frames(TracerConversionError(_CONCEALED).with_traceback(trace)) from error
+                    raise hide_engine_frames(TracerConversionError(_CONCEALED).with_traceback(trace)) from None
                 error.add_note(_CONCEALED)
             hide_engine_frames(error)
 

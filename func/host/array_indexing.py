@@ -18,6 +18,7 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
 from func.interpreters.core import EVALUATE, Tracer, dtype_of, is_readable, shape_of
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.numpy.inplace import getitem
 
 AS_MAPPING = 112
@@ -91,10 +92,14 @@ def read(array: np.ndarray[Any, Any], index: Any) -> Any:
     """
     items = index if type(index) is tuple else (index,)
     traced = [item for item in items if type(item) is Tracer]
-    if all([is_readable(item) for item in traced]) or array.dtype.kind not in "fciub" or not _is_copied(array, items):
-        return _subscript(array, index)
-    array = np.ndarray.view(array, np.ndarray)
-    return getitem(Tracer(EVALUATE, array, None), index)
+    try:
+        is_known = all([is_readable(item) for item in traced])
+        if is_known or array.dtype.kind not in "fciub" or not _is_copied(array, items):
+            return _kept[1](array, index)
+        return getitem(Tracer(EVALUATE, np.ndarray.view(array, np.ndarray), None), index)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def _is_copied(array: np.ndarray[Any, Any], items: tuple[Any, ...]) -> bool:
@@ -107,10 +112,6 @@ def _is_copied(array: np.ndarray[Any, Any], items: tuple[Any, ...]) -> bool:
         return True
     numbers = [item for item in items if type(item) is Tracer or isinstance(item, (int, np.integer))]
     return len(numbers) == len(items) == array.ndim
-
-
-def _subscript(array: np.ndarray[Any, Any], index: Any) -> Any:
-    return _kept[1](array, index)
 
 
 def install() -> None:

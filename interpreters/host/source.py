@@ -227,10 +227,23 @@ def note_line(error: BaseException, line: Line | None, where: str) -> None:
 
 
 def hide_engine_frames(error: BaseException) -> BaseException:
-    """Drop the engine's frames from an error's traceback, unless FUNC_TRACEBACK=full is set.
+    """Drop the engine's frames from the tracebacks of an error and of its causes, unless FUNC_TRACEBACK=full is set.
 
     In place of a frame of compiled code the error has a note with the user's line that this code computes.
     """
+    errors: dict[int, BaseException] = {}
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        other = waiting.pop()
+        if other is not None and id(other) not in errors:
+            errors[id(other)] = other
+            waiting += [other.__cause__, other.__context__, *getattr(other, "exceptions", ())]
+    for other in errors.values():
+        _hide_frames(other)
+    return error
+
+
+def _hide_frames(error: BaseException) -> None:
     frames: list[TracebackType] = []
     trace = error.__traceback__
     while trace is not None:
@@ -240,8 +253,8 @@ def hide_engine_frames(error: BaseException) -> BaseException:
             note_line(error, _line_of_compiled_code(trace.tb_frame, trace.tb_lineno), "in compiled code")
         trace = trace.tb_next
     if os.environ.get("FUNC_TRACEBACK") == "full":
-        return error
+        return
     user_trace: TracebackType | None = None
     for frame in reversed(frames):
         user_trace = TracebackType(user_trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return error.with_traceback(user_trace)
+    error.__traceback__ = user_trace

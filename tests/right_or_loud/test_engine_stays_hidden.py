@@ -14,7 +14,6 @@ import random
 import re
 import subprocess
 import sys
-import traceback
 import types
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.host.source import is_engine_file
+from tests.support.tracebacks import engine_frames
 
 MODULES = (
     "func.linalg", "func.numpy", "func.numpy.fft", "func.numpy.linalg", "func.scipy.fft", "func.scipy.integrate",
@@ -63,11 +62,7 @@ def shown(call: Callable[[], Any]) -> str:
     try:
         call()
     except Exception as error:
-        frames = [
-            f"{frame.filename}:{frame.lineno}"
-            for frame in traceback.extract_tb(error.__traceback__)
-            if is_engine_file(frame.filename)
-        ]
+        frames = engine_frames(error)
         text = _PLACE.sub("", " ".join([str(error), *getattr(error, "__notes__", ())]))
         return " ".join(frames) or "".join([f"{type(error).__name__}: {text}" for _ in WORDS.findall(text)[:1]])
     return ""

@@ -25,7 +25,7 @@ import pytest
 
 import func
 from func.host import conversions
-from func.interpreters.host.source import is_engine_file
+from tests.support.tracebacks import engine_frames
 
 PROGRAMS = tomllib.loads((pathlib.Path(__file__).parent / "wrong_programs.toml").read_text())["program"]
 
@@ -41,11 +41,6 @@ def run(source: str) -> None:
 def words(error: BaseException) -> str:
     """The last lines of a traceback, as Python shows them."""
     return "".join(traceback.format_exception_only(error)).rstrip()
-
-
-def engine_frames(error: BaseException) -> list[str]:
-    frames = traceback.extract_tb(error.__traceback__)
-    return [f"{frame.filename}:{frame.lineno}" for frame in frames if is_engine_file(frame.filename)]
 
 
 @pytest.fixture(autouse=True)
