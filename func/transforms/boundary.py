@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from types import ModuleType
@@ -22,7 +23,7 @@ from func.interpreters.core.errors import ArgumentError, BlockedArrayError, Scal
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.nan_safe import FreshCotangents
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.numpy.sharing import note_nested_arguments, read_only, shared_groups
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -236,8 +237,13 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
     return out[0], tree.map(strip, out[1])
 
 
-def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomorphic: bool) -> Array:
-    """The one output of a function to differentiate: a real (holomorphic: complex) scalar."""
+def scalar_output(
+    out: Any, transform: str, function: Callable[..., Any], holomorphic: bool, keeps_shape: bool = False
+) -> Array:
+    """The one output of a function to differentiate, a real (holomorphic: complex) number: a scalar.
+
+    An array of one element counts as that element, and keeps its shape if asked to.
+    """
     if type(out) is not Tracer and hasattr(out, "dtype") and (type(out) not in HOST_TYPES or out.dtype.kind == "O"):
         out = array_leaf(out, "the output", transform)
     out = _without_tensors(out)
@@ -250,7 +256,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
             "func.vjp or func.jacrev"
         )
     shape, dtype = core.shape_of(out), core.dtype_of(out)
-    if shape != ():
+    if math.prod(shape) != 1:
         raise ScalarOutputError(
             f"func.{transform} needs a scalar output, but {name_of(function)} returned an array of shape {shape}. "
             "Reduce it (np.sum, np.mean), or use func.vjp for a weighted gradient or func.jacrev for the Jacobian"
@@ -269,7 +275,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
             f"func.{transform} needs a floating point output, but {name_of(function)} returned {dtype}, which carries "
             "no derivative"
         )
-    return out
+    return out if keeps_shape or shape == () else reshape(out, shape=())
 
 
 def unbox(value: Array) -> Array:

@@ -50,7 +50,7 @@ def grad(
     allow_int: bool = False,
     intercept: Intercepts = False,
 ) -> Callable[..., Any]:
-    """The gradient of a function with one real scalar output.
+    """The gradient of a function with one real scalar output, or an array of one element.
 
     The result has the tree, shapes and dtypes of the differentiated arguments: one gradient for an int `argnums`,
     a tuple for a tuple. For complex arguments it is the direction of steepest ascent, dL/dRe z + i dL/dIm z.
@@ -220,12 +220,12 @@ class _Gradients(Derivative):
                 out, aux = split_aux(out, interpreter, transform, self.function)
             is_traced = type(out) is Tracer and out._interpreter is interpreter
             if not is_traced or self.holomorphic or type(out._value) not in _REAL_SCALARS:
-                out = scalar_output(out, transform, self.function, self.holomorphic)
+                out = scalar_output(out, transform, self.function, self.holomorphic, keeps_shape=True)
                 is_traced = type(out) is Tracer and out._interpreter is interpreter
             value, seeds = out, []
             if is_traced:
                 value = out._value
-                seeds.append((out._attached, full_like(value, 1, ())))
+                seeds.append((out._attached, full_like(value, 1, shape_of(value))))
             del out
             gradients = self._arranged(pull_back(seeds, nodes, (value,)), values, arguments)
         if transform not in WITH_VALUE:

@@ -22,7 +22,7 @@ def plain_write(x: Any) -> Any:
 
 
 def plain_index(i: Any) -> Any:
-    plain = np.arange(5.0)
+    plain = np.ones((5, 2))
     return plain[i]
 
 
@@ -137,7 +137,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         r"plain\[0\] = x\[0\](.|\n)*np\.zeros_like",
     ),
     "plain index": (
-        lambda: func.jit(plain_index)(np.arange(3)),
+        lambda: func.jit(func.vmap(plain_index))(np.arange(3)),
         errors.TracerConversionError,
         TypeError,
         r"plain\[i\](.|\n)*func\.numpy\.take\(a, i, axis=0\)",

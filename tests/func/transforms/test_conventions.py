@@ -14,7 +14,7 @@ import pytest
 import scipy.linalg
 
 import func
-from func.errors import ArgumentError
+from func.errors import ArgumentError, ScalarOutputError
 from tests.support.coverage import FUNCTIONS, carries, direction, has_derivative, smooth
 from tests.support.functions import FUNCTIONS as NUMPY_FUNCTIONS
 
@@ -409,3 +409,34 @@ def test_complex_results_of_complex_arguments_ask_for_holomorphic() -> None:
         np.testing.assert_allclose(mixed[1], [[1.0]])
     with pytest.raises(ArgumentError, match="an argument of <lambda> is complex"):
         func.hessian(lambda z: np.sum(np.abs(z) ** 2))(z)
+
+
+ONE_ELEMENT: dict[str, Any] = {
+    "a quadratic form": lambda x: x.reshape(1, -1) @ x.reshape(-1, 1),
+    "a slice": lambda x: x[:1] ** 2,
+    "no dependence": lambda x: np.ones((1, 1)),
+    "kept dimensions": lambda x: np.sum(np.sin(x), keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", ONE_ELEMENT)
+def test_arrays_of_one_element_are_differentiated_as_that_element(name: str) -> None:
+    def scalar(x: Any) -> Any:
+        return f(x).reshape(())
+
+    f, x = ONE_ELEMENT[name], np.array([0.5, 2.0])
+    right = func.grad(scalar)(x)
+    value, gradient = func.value_and_grad(f)(x)
+    assert value.shape == f(x).shape and type(value) is np.ndarray
+    np.testing.assert_array_equal(value, f(x))
+    jitted = func.jit(func.value_and_grad(f))(x)
+    assert jitted[0].shape == f(x).shape
+    aux = func.grad_and_value(lambda x: (f(x), 3), has_aux=True)(x)
+    assert aux[1][1] == 3
+    for found in (gradient, func.grad(f)(x), jitted[1], func.grad(func.jit(f))(x), aux[0]):
+        np.testing.assert_allclose(found, right)
+    np.testing.assert_allclose(func.vmap(func.grad(f))(np.stack([x, x]))[1], right)
+    np.testing.assert_allclose(func.hvp(f, (x,), (x,)), func.hvp(scalar, (x,), (x,)))
+    np.testing.assert_allclose(func.grad(lambda x: func.grad(f)(x)[:1])(x), func.hessian(scalar)(x)[0])
+    with pytest.raises(ScalarOutputError, match="an array of shape"):
+        func.grad(lambda x: np.concatenate([f(x).ravel()] * 2))(x)
