@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 _NUMPY = "np.{name}, which works inside transforms; func.tensor(...) makes a tensor of an array"
-_SAME_IN_NUMPY = ("array", "asarray", "arange", "empty", "eye", "full", "linspace", "ones", "zeros", "zeros_like")
+_MADE = "np.{name}; to write traced values into the array, run the code with func.intercept()"
+_SAME_IN_NUMPY = ("array", "asarray", "zeros_like")
+_MAKING = ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")
 _LOOPS = "func.scan, func.while_loop, func.fori_loop, func.cond, func.switch, func.map and func.associative_scan"
 _RANDOM = "func.random.{name}(key, ...) with a key of func.random.key(seed), or func.random.default_rng(key)"
 
@@ -22,11 +24,17 @@ INSTEAD = {
     "Parameter": "func.tensor(data, requires_grad=True)",
     "Variable": "func.tensor(data, requires_grad=True)",
     "as_tensor": "func.tensor(data)",
+    "PRNGKey": "func.random.key",
     "block_until_ready": "nothing: results are there when a call returns",
+    "cat": "np.concatenate",
     "compile": "func.jit",
+    "curl": "func.jacobian, whose entries it combines",
     "custom_grad": "func.custom_gradient, func.custom_vjp or func.custom_jvp",
+    "default_device": "nothing: an array lives where its data are",
     "defjvp": "func.custom_jvp",
     "defvjp": "func.custom_vjp",
+    "deriv": "func.grad, or func.elementwise_grad for an array of points",
+    "device": "nothing: an array lives where its data are",
     "device_get": "nothing: arrays are NumPy's or CuPy's own",
     "device_put": "nothing: arrays are NumPy's or CuPy's own; cupy.asarray moves them",
     "enable_x64": "nothing: results have the dtypes that NumPy gives",
@@ -34,6 +42,8 @@ INSTEAD = {
     "functional_call": "a function of the parameters: func.grad and func.vmap take trees of arrays",
     "gradient": "func.grad",
     "graph": "func.make_program",
+    "hess": "func.hessian",
+    "jac": "func.jacobian",
     "jacobian_forward": "func.jacfwd",
     "lax": _LOOPS,
     "make_ggnvp": "func.ggnvp",
@@ -42,12 +52,18 @@ INSTEAD = {
     "make_jaxpr": "func.make_program",
     "make_jvp": "func.jvp",
     "make_vjp": "func.vjp",
+    "manual_seed": "func.random.key(seed): every function of func.random takes a key",
     "nn": "plain NumPy: func.special has softmax, logsumexp, expit and the like",
     "optim": "plain NumPy, or scipy.optimize with func.grad as jac",
-    "pmap": "func.vmap",
+    "pmap": "func.vmap on one device, func.spmd for processes",
     "pytree": "func.tree",
     "rand": "func.random.uniform(key, shape)",
     "randn": "func.random.normal(key, shape)",
+    "ravel_pytree": "func.tree.ravel",
+    "relu": "np.maximum(x, 0)",
+    "set_default_dtype": "nothing: results have the dtypes that NumPy gives",
+    "sigmoid": "func.special.expit",
+    "softmax": "func.special.softmax",
     "stack_module_state": "func.tree.map(lambda *leaves: np.stack(leaves), *trees)",
     "tree_flatten": "func.tree.flatten",
     "tree_leaves": "func.tree.leaves",
@@ -57,11 +73,23 @@ INSTEAD = {
     "value_grad": "func.value_and_grad",
     "xmap": "func.vmap",
     **dict.fromkeys(_SAME_IN_NUMPY, _NUMPY),
+    **dict.fromkeys(_MAKING, _MADE),
 }
 """Suggestions for missing names of the module func."""
 
 IN_NUMPY = {"random": "func.random, or np.random outside of transforms", "fft": "func.numpy.fft"}
 """The same for the module func.numpy."""
+
+IN_RANDOM = {
+    "PRNGKey": "func.random.key(seed)",
+    "RandomState": "func.random.default_rng(key)",
+    "manual_seed": "func.random.key(seed): every function takes a key",
+    "rand": "func.random.uniform(key, shape)",
+    "randn": "func.random.normal(key, shape)",
+    "random": "func.random.uniform(key, shape)",
+    "seed": "func.random.key(seed): every function takes a key",
+}
+"""The same for the module func.random."""
 
 IN_TREE = {
     "tree_flatten": "func.tree.flatten",

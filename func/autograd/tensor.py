@@ -7,6 +7,7 @@ A tensor is a traced array, as in every transform, so NumPy's functions take it.
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -208,10 +209,25 @@ def _become(self: Any, value: Array) -> None:
         self._interpreter, self._value, self._attached = EVALUATE, value, None
 
 
-def get_grad(self: Any) -> Any:
-    """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
+def _gradient_of(self: Any) -> Any:
     state: TensorState | None = getattr(self, "_state", None)
     return None if state is None else state.grad
+
+
+def get_grad(self: Any) -> Any:
+    """The accumulated gradient of a leaf (or of a tensor that retains it), or None.
+
+    Warns where no backward pass will fill it.
+    """
+    grad = _gradient_of(self)
+    if grad is None and not is_leaf(self) and not retains_grad(self):
+        warnings.warn(
+            "this tensor is the result of an operation, and backward() fills .grad of leaves alone: call "
+            "retain_grad() on it before backward(), or x.detach().requires_grad_() to make a leaf of it",
+            UserWarning,
+            stacklevel=2,
+        )
+    return grad
 
 
 def set_grad(self: Any, value: Any) -> None:
@@ -337,7 +353,7 @@ def shallow_copy(self: Any) -> Any:
 def deep_copy(self: Any, memo: Any) -> Any:
     """`copy.deepcopy(x)`: as `copy.copy`, with a copy of the gradient."""
     copied = shallow_copy(self)
-    gradient = get_grad(self)
+    gradient = _gradient_of(self)
     if gradient is not None:
         state_of(copied).grad = deep_copy(gradient, memo)
     return copied
@@ -353,7 +369,7 @@ def reduce(self: Any, protocol: Any = None) -> Any:
             "only tensors without history can be pickled: a leaf, or x.detach(); not values of a graph or of a running "
             "transform"
         )
-    gradient = get_grad(self)
+    gradient = _gradient_of(self)
     if gradient is not None and gradient.requires_grad:  # its history stays here, like that of a value
         gradient = gradient.detach()
     return _restored, (self._value, type(self._interpreter) is Imperative, gradient)

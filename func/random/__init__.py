@@ -24,6 +24,8 @@ from func.random.generator import Generator, RandomnessError, default_rng
 from func.random.keys import bits, fold_in, key, split
 from func.random.multivariate import ball, multivariate_normal, orthogonal
 from func.interpreters.host.display import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+import importlib as _importlib
 
 __all__ = [
     "Generator", "RandomnessError", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
@@ -33,6 +35,15 @@ __all__ = [
     "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald", "weibull_min",
 ]
 # fmt: on
+
+
+@_without_engine_frames
+def __getattr__(name: str) -> object:
+    """Suggest a name for a missing one."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'func.random' has no attribute {name!r}")
+    other_names = _importlib.import_module("func.other_names")
+    raise other_names.no_name("func.random", name, __all__, other_names.IN_RANDOM)
 
 
 def __dir__() -> list[str]:

@@ -11,19 +11,22 @@ import scipy.sparse
 from func.errors import ArgumentError
 from func.interpreters.host.display import Picture, write_svg
 from func.interpreters.host.public_functions import without_engine_frames
+from func.sparse_derivatives.derivatives import sparsity
 
 SHADES = "·░▒▓■"
 
 
 @without_engine_frames
-def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> Picture:
+def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> Any:
     """A picture of a matrix's entries: as text, in notebooks as SVG, and as a file with a path.
+
+    For a function, `spy(f)(x)` is the picture of its Jacobian.
 
     Shows a matrix of more than `width` rows or columns by cells: the darker, the more entries a cell has. Returns the
     text, which has the SVG in its attribute `svg`.
 
     Args:
-        matrix: A sparse or dense matrix.
+        matrix: A sparse or dense matrix, or a function.
         path: The file to write, which ends in .svg.
         width: The greatest number of cells along a side.
 
@@ -38,6 +41,8 @@ def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int =
         ·■·
         ··■
     """
+    if callable(matrix):
+        return lambda *args, **kwargs: spy(sparsity(matrix)(*args, **kwargs), path, width=width)
     sparse = scipy.sparse.coo_array(matrix)
     if len(sparse.shape) != 2:
         raise ArgumentError(f"func.spy: expected a matrix, got an array of shape {sparse.shape}")

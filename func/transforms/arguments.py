@@ -317,10 +317,10 @@ def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) ->
     """Raise TypeError for argnums that are not ints, with a suggestion if they look like arguments."""
     for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
         if number is not None and (not isinstance(number, (int, np.integer)) or isinstance(number, bool)):
-            raise TypeError(
-                f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}; did you mean "
-                f"func.{transform}({name_of(function)})(...)?"
-            )
+            advice = f"did you mean func.{transform}({name_of(function)})(...)?"
+            if isinstance(number, str):
+                advice = f"select arguments by name with argnames={argnums!r}"
+            raise TypeError(f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}; {advice}")
 
 
 class Selection:

@@ -158,7 +158,12 @@ def elementwise_grad(
 
     @functools.wraps(f)
     def total(*args: Any, **kwargs: Any) -> Any:
-        out = f(*args, **kwargs)
+        try:
+            out = f(*args, **kwargs)
+        except ValueError as error:
+            if "truth value of an array" in str(error):
+                error.add_note("For a function of one number write func.vmap(func.grad(f))(x).")
+            raise
         for place in selection.places(args, kwargs):
             argument = args[place] if isinstance(place, int) else kwargs[place]
             if tree.structure(argument).num_nodes > 1 or tree.structure(out).num_nodes > 1:

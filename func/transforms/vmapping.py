@@ -449,7 +449,9 @@ def _with_leading_batch(leaf: Any, dim: Any, path: str, keyword: str = "") -> tu
             if not keyword
             else f"put its axis into a dict behind the positional ones, in_dims=(0, {{{keyword!r}: None}})"
         )
-        name = f"the keyword argument {keyword}" if keyword else path
+        name, whole = f"the keyword argument {keyword}" if keyword else path, path.partition("[")[0]
+        if not keyword and whole != path and not isinstance(leaf, np.ndarray):
+            advice = f"{whole} is a tree of numbers: pass np.array({whole}), or None in in_dims for it"
         raise MappedAxisError(f"func.vmap: {name} is a scalar and has no axis to map; {advice}")
     if not -len(shape) <= dim < len(shape):
         raise MappedAxisError(f"func.vmap: in_dims={dim} is out of range for {path} of shape {shape}")

@@ -55,6 +55,17 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "elementwise_grad of another shape": (lambda: func.elementwise_grad(lambda x: x[:1])(X), r"take func\.jacobian"),
     "elementwise_grad of two outputs": (lambda: func.elementwise_grad(lambda x: (x, x))(X), r"one array as output"),
+    "a name in argnums": (lambda: func.grad(product, argnums="y")(X), r"select arguments by name with argnames='y'"),  # type: ignore[arg-type]
+    "names in argnums": (lambda: func.grad(product, argnums=("x", "y"))(X), r"argnames=\('x', 'y'\)"),  # type: ignore[arg-type]
+    "vmap of a list": (lambda: func.vmap(np.sin)([1.0, 2.0]), r"x is a tree of numbers: pass np\.array\(x\)"),
+    "save of a dict": (lambda: func.save({"w": X}, "w.func"), r"np\.savez\(path"),  # type: ignore[arg-type]
+    "PRNGKey": (attribute("PRNGKey", func.random), r"func\.random\.key\(seed\)"),
+    "ravel_pytree": (attribute("ravel_pytree"), r"func\.tree\.ravel"),
+    "jac": (attribute("jac"), r"func\.jacobian"),
+    "hess": (attribute("hess"), r"func\.hessian"),
+    "relu": (attribute("relu"), r"np\.maximum\(x, 0\)"),
+    "manual_seed": (attribute("manual_seed"), r"func\.random\.key\(seed\)"),
+    "zeros of func": (attribute("zeros"), r"func\.intercept\(\)"),
     "no such name": (lambda: func.grad(product, argnames="z")(X), r"its parameters are x, y"),
     "jvp without tuples": (lambda: func.jvp(squares, X, X), r"write \(x,\) for a single argument"),
     "a cotangent in a tuple": (lambda: func.vjp(squares, X)[1]((1.0,)), r"not wrapped in a tuple"),
@@ -149,3 +160,28 @@ def test_tracebacks_have_the_users_lines_alone(name: str) -> None:
         RAISING[name]()
     files = {entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)}
     assert files == {__file__}
+
+
+def test_the_gradient_of_a_result_is_asked_for() -> None:
+    x = func.tensor(X, requires_grad=True)
+    y = x * 2
+    y.sum().backward()
+    with pytest.warns(UserWarning, match=r"call retain_grad\(\) on it before backward") as seen:
+        assert y.grad is None
+    assert seen[0].filename == __file__
+    y = x * 2
+    y.retain_grad()
+    assert y.grad is None  # no backward pass has come, and one will fill it
+    y.sum().backward()
+    np.testing.assert_array_equal(y.grad.numpy(), np.ones(3))
+    assert func.tensor(X, requires_grad=True).grad is None and func.tensor(X).grad is None
+
+
+def test_elementwise_grad_of_a_branch_names_vmap() -> None:
+    with pytest.raises(ValueError, match="ambiguous") as caught:
+        func.elementwise_grad(absolute)(X)
+    assert caught.value.__notes__ == ["For a function of one number write func.vmap(func.grad(f))(x)."]
+
+
+def test_spy_of_a_function_is_the_picture_of_its_jacobian() -> None:
+    assert func.spy(lambda x: x[1:] - x[:-1])(X) == func.spy(np.array([[1, 1, 0], [0, 1, 1]]))
