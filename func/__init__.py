@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     # fmt: off
     from func import autograd, collectives, debug, errors, numpy, tree
     from func.autograd import Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-    from func.autograd import tensor as tensor  # type: ignore[no-redef]
+    from func.autograd import tensor as tensor
     from func.compilation.c_export import CModule, export, to_c
     from func.compilation.exporting import load, save, to_source
     from func.compilation.jit import clear_caches, disable_jit, jit

@@ -13,7 +13,7 @@ from func.autograd.modes import (
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
     no_grad, set_detect_anomaly, set_grad_enabled,
 )
-from func.autograd.tensor import Tensor, attributes, tensor
+from func.autograd.tensors import Tensor, attributes, tensor
 from func.numpy.methods import extend as _extend
 from func.interpreters.host.display import public_names as _public_names
 

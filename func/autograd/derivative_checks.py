@@ -14,7 +14,7 @@ import numpy as np
 
 from func.autograd.backwards import grad
 from func.autograd.modes import enable_grad
-from func.autograd.tensor import requires_grad, tensor, to_numpy
+from func.autograd.tensors import requires_grad, tensor, to_numpy
 from func.interpreters.core import Tracer, dtype_of
 from func.interpreters.core.errors import ArgumentError, GradcheckError
 from func.interpreters.host.public_functions import without_engine_frames

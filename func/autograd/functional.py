@@ -12,7 +12,7 @@ import numpy as np
 
 from func.autograd.backwards import grad
 from func.autograd.modes import enable_grad
-from func.autograd.tensor import clone, requires_grad_, tensor
+from func.autograd.tensors import clone, requires_grad_, tensor
 from func.interpreters.core import (
     EVALUATE,
     Array,

@@ -160,7 +160,7 @@ def _rebound(modules: Modules) -> tuple[ModuleType, ...]:
 
 
 def _restore(modules: tuple[ModuleType, ...]) -> None:
-    from func.host.rebinding import restore
+    from func.host.rebinding import restore  # few programs need it
 
     restore(modules)
 

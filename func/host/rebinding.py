@@ -13,13 +13,15 @@ import importlib
 import sys
 from fnmatch import fnmatchcase
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.host.interception import Modules
 from func.host.patching import SUBSTITUTES, Substitute, forwards_calls
 from func.interpreters.core.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from func.host.interception import Modules
 
 _OWN = ("numpy", "scipy", "math", "func", "interpreters", "backends", "builtins")
 """Packages whose names stay."""

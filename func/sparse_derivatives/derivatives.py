@@ -27,7 +27,7 @@ from func.sparse_derivatives.dependence import UNKNOWN, dependence
 from func.sparse_derivatives.index_sets import MAX_ENTRIES, IndexSets
 from func.sparse_derivatives.terms import NotWorthwhile, entries
 from func.transforms.arguments import Selection
-from func.transforms.boundary import Intercepts, array_leaf, name_of
+from func.transforms.boundary import array_leaf, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
 from func.transforms.transformed import keeps_parameters, transform
@@ -106,7 +106,7 @@ def sparse_jacobian(
     pattern: Any = None,
     coloring: Any = None,
     check: bool = False,
-    intercept: Intercepts = False,
+    intercept: Any = False,
 ) -> Callable[..., Any]:
     """The Jacobian as a SciPy CSR array, entry by entry or by few products instead of one for each column.
 
@@ -151,7 +151,7 @@ def sparse_hessian(
     pattern: Any = None,
     coloring: Any = None,
     check: bool = False,
-    intercept: Intercepts = False,
+    intercept: Any = False,
 ) -> Callable[..., Any]:
     """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from func.interpreters.core.primitive import Primitive
 
 PORTS = {
-    "func.autograd.tensor": "tensor_repr",
+    "func.autograd.tensors": "tensor_repr",
     "func.host.intercepted_arrays": "adopt_array retire_arrays",
     "func.interpreters.calls.backward_plans": "compiled_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",

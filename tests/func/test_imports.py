@@ -256,7 +256,7 @@ assert set(OF_TENSORS) < set(late) and len(late) > 50
 for name in late:
     assert type(getattr(Tracer, name)) is not LateAttribute, name
 assert not [name for name, value in vars(Tracer).items() if type(value) is LateAttribute]
-from func.autograd.tensor import attributes
+from func.autograd.tensors import attributes
 print(set(attributes()) == set(OF_TENSORS))
 """
     assert run(script) == "True"
