@@ -118,27 +118,19 @@ class CachedCall:
 
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
-        if self.answered:
-            from func.compilation.paths import guarded_stub  # start-up time
-
-            return guarded_stub(self.merged or self, args, fallback, failed) if self.may_speculate else None
-        return self.bound(args, self.unflattened, fallback, failed)
-
-    def bound(
-        self,
-        args: tuple[Any, ...],
-        unflatten: Callable[[Sequence[Any]], Any],
-        fallback: Callable[..., Any],
-        failed: Callable[..., Any],
-    ) -> Any:
-        """A call stub whose results `unflatten` makes of the program's outputs."""
+        if self.merged is not None:
+            return self.merged.call_stub(args, fallback, failed)
+        if self.answered and not self.may_speculate:
+            return None
         if self._stub is None:
-            executable = self.guarded.executable(np).native
+            executable, expected = self.guarded.executable(np).native, len(self.answered) or None
             if executable is not None and not executable.can_bind_natively:
                 return None
             self._stub = (
                 executable
-                and executable.tree_stub(args, unflatten, fallback, failed, self.separate.pairs, self._fixed())
+                and executable.tree_stub(
+                    args, self.unflattened, fallback, failed, self.separate.pairs, self._fixed(), expected
+                )
             ) or False
             if executable is not None and self._stub:
                 executable.release_memory()

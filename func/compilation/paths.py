@@ -207,28 +207,6 @@ def merged_program(programs: Sequence[Program], counts: Sequence[int]) -> Progra
     return stage_flat(selected, [var.aval for var in programs[0].inputs], DerivedStage("jit"))
 
 
-def guarded_stub(
-    cached: CachedCall, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]
-) -> Callable[..., Any] | None:
-    """A call stub that runs a path at once, and leaves the call to `slow` where an answer turns out not to hold."""
-    expected = len(cached.answered)
-
-    def result_and_count(leaves: Sequence[Any]) -> tuple[Any, Any]:
-        return cached.unflattened(leaves[:-1]), leaves[-1]
-
-    stub = cached.bound(
-        args, result_and_count, lambda *args: (slow(*args), expected), lambda *args: (failed(*args), expected)
-    )
-    if stub is None:
-        return None
-
-    def call(*args: Any) -> Any:
-        result, holding = stub(*args)
-        return result if holding == expected else slow(*args)
-
-    return call
-
-
 def without_derivatives(value: Array) -> Any:
     """A value as a constant for the levels of differentiation: no answer depends on derivatives."""
     while type(value) is Tracer and value._interpreter.differentiates:

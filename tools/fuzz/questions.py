@@ -187,7 +187,7 @@ def case(choices: random.Random, tally: Tally) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         expected = [outcome(f, *args) for args in order]
-        slope = func.grad(lambda x, y, s, n: number(f(x, y, s, n)), argnums=(0, 2))
+        slope = func.grad(lambda x, y, s, n: number(f(x, y, s, n)), argnums=(0, 1, 2))
         slopes = [outcome(slope, *args) for args in order]
         for name, g, h in modes(f, inside["f"], compiler):
             truth = slopes if h else expected
@@ -211,7 +211,7 @@ def modes(
     """(name, function, whether it is the gradient) of each way to compile."""
 
     def slope_of(g: Callable[..., Any]) -> Callable[..., Any]:
-        return func.grad(lambda x, y, s, n: number(g(x, y, s, n)), argnums=(0, 2))
+        return func.grad(lambda x, y, s, n: number(g(x, y, s, n)), argnums=(0, 1, 2))
 
     def by_jvp(g: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x, y, s, n: func.jvp(lambda x, y, s: g(x, y, s, n), (x, y, s), (x * 0, y * 0, 0.0 * s))[0]
