@@ -14,7 +14,7 @@ batch elements share (else vmap splits its batch), under an outer `jit` a questi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np

@@ -111,4 +111,4 @@ def test_interrupts_come_where_python_looks_for_signals() -> None:
     for place in range(1, count + 1):
         interrupts._run_until(locking, place)
         assert not lock._is_owned()  # type: ignore[attr-defined]
-    assert count > 3
+    assert count >= 3
