@@ -355,7 +355,7 @@ class Jitted(Generic[P, R]):
         if self._frozen is not None and self._misses:
             self._frozen.warn_of_changes()
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._is_plain else self._static.split(args, kwargs)
-        cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
+        cached, leaves, known = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
         if any(cached.separate):
             check_overlap(cached.separate, leaves, self._function, "jit")
@@ -370,7 +370,7 @@ class Jitted(Generic[P, R]):
         elif cached.donated:
             outs = cached.run_donating(leaves)
         else:
-            outs = cached.execute(leaves)
+            outs = cached.execute(leaves) if known is None else known
             is_in_order = cached.layouts is None or not any(cached.layouts)
             is_alone = not cached.captured and not cached.axes
             if self._is_plain and not kwargs and is_alone and not self._donated and is_in_order:
@@ -386,8 +386,10 @@ class Jitted(Generic[P, R]):
 
     def _cached_call(
         self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]
-    ) -> tuple[CachedCall, list[Any]]:
-        """The cached call for arguments like these, traced now if there is none, and the leaves of the arguments."""
+    ) -> tuple[CachedCall, list[Any], Sequence[Any] | None]:
+        """The cached call for arguments like these, traced now if there is none; the leaves of the arguments; the
+        outputs, where the choice among paths has computed them.
+        """
         if not kwargs and all([type(arg) in _LEAVES for arg in args]):
             leaves: list[Any] = list(args)
             spec: Any = len(leaves)
@@ -412,10 +414,10 @@ class Jitted(Generic[P, R]):
                 except KeyError:  # another thread has dropped it meanwhile
                     pass
             if type(entry) is CachedCall:
-                return entry, leaves
-            cached, answers = entry.choose(leaves)  # type: ignore[union-attr]
+                return entry, leaves, None
+            cached, answers, outs = entry.choose(leaves)  # type: ignore[union-attr]
             if cached is not None:
-                return cached, leaves
+                return cached, leaves, outs
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
@@ -424,7 +426,7 @@ class Jitted(Generic[P, R]):
             cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
         if cached.is_cached:
             self._keep(key, entry, cached)
-        return cached, leaves
+        return cached, leaves, None
 
     def _keep(self, key: Any, entry: CachedCall | Paths | None, cached: CachedCall) -> None:
         """Let later calls find what was traced: the only program for such arguments, or one more path."""
@@ -616,7 +618,7 @@ class Jitted(Generic[P, R]):
         return planned
 
     def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CachedCall, list[Any]]:
-        return self._cached_call(*self._static.split(args, kwargs))
+        return self._cached_call(*self._static.split(args, kwargs))[:2]
 
     def cached_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -224,6 +224,27 @@ def on_host(value: Any) -> np.ndarray[Any, Any]:
     return np.array(value.get() if hasattr(value, "get") else value)
 
 
+Choice: TypeAlias = "tuple[CachedCall | None, Sequence[np.ndarray[Any, Any]], Sequence[Any] | None]"
+"""The path of a call, if there is one yet; else answers; and the outputs for host arrays, if they are known already."""
+
+
+def run_at_once(path: CachedCall, arrays: Sequence[Array]) -> tuple[int, Sequence[Any] | None]:
+    """How many answers of a path hold, -1 if it cannot tell; and its outputs, if all do."""
+    try:
+        *outs, holding = path.guarded.execute(np, arrays)
+    except Exception:  # of operations beyond a question whose answer is another one
+        return -1, None
+    return int(holding), outs if holding == len(path.answered) else None
+
+
+def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.ndarray[Any, Any]]:
+    """The answers from the number `before` on that a path tells of which so many hold."""
+    answers = [answer for _, answer in path.answered[before:]]
+    if holding == before and answers[0].dtype == bool:
+        return [~answers[0]]
+    return answers[: max(holding - before, 0)]
+
+
 class Guard:
     """A question that later calls answer again, and what follows each answer."""
 
@@ -242,18 +263,15 @@ class Guard:
         outs = self.question.program.run(leaves) if is_abstract else self.compiled(*leaves)
         return on_host(concrete(outs[0]))
 
-    def answers(self, arrays: Sequence[Array], before: int) -> Sequence[np.ndarray[Any, Any]]:
-        """The answers of a call with these arrays, `before` having been found: more than one where a path tells."""
-        if self.latest is None or not self.latest.may_speculate:
-            return [self.answer(arrays)]
-        try:
-            holding = int(self.latest.guarded.execute(np, arrays)[-1])
-        except Exception:  # of operations beyond a question whose answer is another one
-            return [self.answer(arrays)]
-        answers = [answer for _, answer in self.latest.answered[before:]]
-        if holding == before and answers[0].dtype == bool:
-            return [~answers[0]]
-        return answers[: max(holding - before, 0)] or [self.answer(arrays)]
+    def choose(self, values: Sequence[Array], before: int, is_plain: bool) -> Choice:
+        """What follows for a call with these values after so many answers: a path, or else at least one answer."""
+        latest = self.latest
+        if not is_plain or latest is None or not latest.may_speculate:
+            return None, [self.answer(values)], None
+        holding, outs = run_at_once(latest, values)
+        if outs is not None:
+            return latest, (), outs
+        return None, told_answers(latest, holding, before) or [self.answer(values)], None
 
 
 class Paths:
@@ -269,20 +287,33 @@ class Paths:
         self.layouts: tuple[Any, ...] | None = None
         self.axes: tuple[tuple[str, Any], ...] = ()
 
-    def choose(self, leaves: Sequence[Array]) -> tuple[CachedCall | None, list[np.ndarray[Any, Any]]]:
-        """The path of a call with these arguments, if there is one yet; and the answers that lead there."""
-        values = [without_derivatives(leaf) for leaf in leaves]
-        is_plain = all([type(value) in HOST_TYPES for value in values])
+    def choose(self, leaves: Sequence[Array]) -> Choice:
+        """The path of a call with these arguments, if there is one yet, or else all answers that lead to it."""
+        values = leaves
+        is_plain = all([type(leaf) in HOST_TYPES for leaf in leaves])
+        if not is_plain:
+            values = [without_derivatives(leaf) for leaf in leaves]
+            is_plain = all([type(value) in HOST_TYPES for value in values])
+        last, outs = self._last, None
+        told: Sequence[np.ndarray[Any, Any]] = ()
+        if is_plain and last is not None and last.may_speculate:
+            holding, outs = run_at_once(last.merged or last, values)
+            if outs is not None:
+                return last, (), outs
+            told = told_answers(last, holding, 0) if last.merged is None else ()
         answers: list[np.ndarray[Any, Any]] = []
         passed: list[Guard] = []
         place = self._following.get(b"")
         while type(place) is Guard:
-            more = place.answers(values, len(answers)) if is_plain else [place.answer(values)]
-            for answer in more:
+            found = None
+            if not told:
+                found, told, outs = place.choose(values, len(answers), is_plain)
+            for answer in told:
                 assert type(place) is Guard
                 passed.append(place)
                 answers.append(answer)
                 place = place.following.get(answer.tobytes())
+            place, told = found or place, ()
         path: CachedCall | None = place  # type: ignore[assignment]
         if path is not None:
             for guard in passed:
@@ -291,7 +322,7 @@ class Paths:
                 self._last, self._changes = path, self._changes + 1
                 if is_plain and self._changes == CHANGES:
                     self._merge()
-        return path, answers
+        return path, answers, outs
 
     def _merge(self) -> None:
         """Let call stubs run all paths at once, if that is cheap."""
