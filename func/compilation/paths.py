@@ -289,18 +289,20 @@ class Paths:
 
     def choose(self, leaves: Sequence[Array]) -> Choice:
         """The path of a call with these arguments, if there is one yet, or else all answers that lead to it."""
-        values = leaves
+        values, last, merged = leaves, self._last, None
         is_plain = all([type(leaf) in HOST_TYPES for leaf in leaves])
         if not is_plain:
             values = [without_derivatives(leaf) for leaf in leaves]
             is_plain = all([type(value) in HOST_TYPES for value in values])
-        last, outs = self._last, None
+        elif last is not None and not last.donated:
+            merged = last.merged  # for its outputs: it does not tell which path holds
+        outs = None
         told: Sequence[np.ndarray[Any, Any]] = ()
         if is_plain and last is not None and last.may_speculate:
-            holding, outs = run_at_once(last.merged or last, values)
+            holding, outs = run_at_once(merged or last, values)
             if outs is not None:
                 return last, (), outs
-            told = told_answers(last, holding, 0) if last.merged is None else ()
+            told = told_answers(last, holding, 0) if merged is None else ()
         answers: list[np.ndarray[Any, Any]] = []
         passed: list[Guard] = []
         place = self._following.get(b"")
