@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import Transformed, keeps_parameters, transform
+
+if TYPE_CHECKING:
+    from func.compilation.paths import Answered
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """The default compiler flags of exported code. None of them changes results."""
@@ -52,6 +55,8 @@ LIBRARY = frozenset(
 )
 """Names of the C library that the text may use, or that would take its place."""
 KINDS = ("c", "object", "library")
+ANOTHER_PATH = 2
+"""What exported code returns for arguments that lead along another path than the traced one."""
 
 
 class CArray(NamedTuple):
@@ -92,6 +97,7 @@ class CModule:
         outputs: Sequence[CArray],
         workspace: int,
         column_major: bool,
+        guards: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.source = source
@@ -100,6 +106,8 @@ class CModule:
         self.outputs = tuple(outputs)
         self.workspace = workspace
         self.column_major = column_major
+        self.guards = tuple(guards)
+        """What Python asked and was answered: the function is for arguments with these answers."""
         self.structure: Any = None
         """The SciPy array type of a sparse derivative (CSR, by columns CSC), whose entries the function computes."""
 
@@ -158,6 +166,7 @@ class CFunction:
         Raises:
             ArgumentError: The arguments do not have the shapes and dtypes of the inputs.
             ArithmeticError: The code reports an error: a singular matrix, or an index out of range.
+            ValueError: The arguments lead Python along another path than those for which the code was made.
         """
         module = self.module
         if len(args) != len(module.inputs):
@@ -180,6 +189,8 @@ class CFunction:
         start = memory.ctypes.data
         work = ctypes.c_void_p(start + -start % 64)
         status = self._function(*passed, *[out.ctypes.data_as(ctypes.c_void_p) for out in outs], work)
+        if status == ANOTHER_PATH:
+            raise ValueError(f"{module.name}: this code is for arguments where {'; '.join(module.guards)}")
         if status:
             raise ArithmeticError(f"{module.name}: a matrix is singular, or an index is out of range")
         results = [out if out.ndim else out[()] for out in outs]
@@ -220,7 +231,9 @@ def to_c(
     int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
     inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The function
     allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
-    0, or 1 with invalid outputs for a singular matrix or an index out of range.
+    0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values, the
+    function is for the path of the arguments that `to_c` has seen: it answers the questions first, and returns 2 without
+    outputs where an answer differs.
 
     The code is plain: loops and calls of the C library's functions. Compiled with -DFUNC_CBLAS, it calls CBLAS for
     large matrix products and triangular solves; with -DFUNC_LAPACK, LAPACKE for LU and Cholesky factors of more than 64
@@ -236,7 +249,7 @@ def to_c(
         column_major: Whether arrays have their columns in memory, one after the other.
 
     Raises:
-        StagingError: The function's Python depends on traced values.
+        StagingError: Python asks for a value that no guard compares: a floating-point number.
         NoSourceError: An operation has no form in C: it calls back into Python (func.debug.callback), or a library.
         ArgumentError: The name is not a C identifier.
 
@@ -257,7 +270,7 @@ def to_c(
         function_name = name or _identifier(name_of(f), set()) or "f"
         if isinstance(f, Transformed) and hasattr(f, "sparse_entries"):
             return _sparse_module(function_name, f, args, kwargs, column_major, finite)
-        positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
+        positional, keywords, statics, entry = jitted.cached_call(args, kwargs, takes_path=True)
         if entry.captured:
             raise NoSourceError(f"func.to_c: {name_of(f)} uses traced values of an enclosing transform")
         arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
@@ -267,7 +280,7 @@ def to_c(
             "".join([step.text for step in path])
             for path in tree.path_entries(tree.unflatten(entry.out_spec, range(len(entry.compiled.out_avals))))
         ]
-        return _module(function_name, f, entry.compiled, labels, results, column_major, finite)
+        return _module(function_name, f, entry.compiled, labels, results, column_major, finite, entry.answered)
 
     return write
 
@@ -321,12 +334,20 @@ def _reordered(compute: Any, order: Any) -> Any:
 
 
 def _module(
-    name: str, f: Any, compiled: Any, labels: Sequence[str], results: Sequence[str], column_major: bool, finite: bool
+    name: str,
+    f: Any,
+    compiled: Any,
+    labels: Sequence[str],
+    results: Sequence[str],
+    column_major: bool,
+    finite: bool,
+    answered: Sequence[Answered] = (),
 ) -> CModule:
-    from func.backends.c.element_operations import CDefinitions  # start-up time
+    from func.backends.c.declarations import stored_type  # start-up time
+    from func.backends.c.element_operations import CDefinitions
     from func.backends.c.library_routines import UnsupportedRoutine
     from func.backends.c.program_text import function_text, parameters, prelude, with_clones
-    from func.interpreters.compile.inlining import prepare_call
+    from func.interpreters.compile.inlining import prepare_call, prepare_program
 
     program = prepare_call(compiled)
     nan_safe = program.nan_safe
@@ -342,6 +363,7 @@ def _module(
     for aval, result in zip(compiled.out_avals, results, strict=True):
         outputs.append(CArray(_identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
     names = [array.name for array in (*inputs, *outputs)]
+    questions = [_native(prepare_program(asked.question.program), f, False, column_major, finite) for asked in answered]
     definitions = CDefinitions(name)
     suffixes = ("_plain", "_nan_safe")
     try:
@@ -349,14 +371,27 @@ def _module(
             function_text(native, f"{name}{suffix}", names, definitions)
             for native, suffix in zip(natives, suffixes, strict=False)
         ]
+        asking = [*names[: len(inputs)], _identifier("answer", taken)]
+        functions += [
+            function_text(native, f"{name}_question{number}", asking, definitions)
+            for number, native in enumerate(questions)
+        ]
     except UnsupportedRoutine as error:
         raise _no_source(f, error) from None
     workspace = max([function.workspace for function in functions])
     listed = parameters(natives[0], names)
     call = ", ".join([*names, "memory"])
-    body = [
-        "    unsigned char *memory = work;",
-        f"    int status = {name}_plain({call});",
+    body = ["    unsigned char *memory = work;", "    int status;"]
+    for number, (asked, native) in enumerate(zip(answered, questions, strict=True)):
+        answer = _identifier(f"answer{number}", taken)
+        body += [
+            f"    {stored_type(native.outputs[0].dtype)} {answer};",
+            f"    status = {name}_question{number}({', '.join([*asking[:-1], f'&{answer}', 'memory'])});",
+            f"    if (status != 0) {{\n        return status >> 1;\n    }}",
+            f"    if ({answer} != {int(asked.value)}) {{\n        return {ANOTHER_PATH};\n    }}",
+        ]
+    body += [
+        f"    status = {name}_plain({call});",
         *([f"    if (status == 1) {{\n        status = {name}_nan_safe({call});\n    }}"] if nan_safe else []),
         "    return status >> 1;",
     ]
@@ -365,8 +400,9 @@ def _module(
     title = f"{name}: {_described(f)}, by func {sys.modules['func'].__version__}."
     texts = with_clones([*definitions.printed_for("\n".join(texts)), *texts])
     source = "\n\n".join([prelude(title, f"{name}.h", "\n".join(texts)), *texts])
-    header = _header(name, title, inputs, outputs, listed, workspace, column_major)
-    return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major)
+    guards = tuple([asked.words() for asked in answered])
+    header = _header(name, title, inputs, outputs, listed, workspace, column_major, guards)
+    return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major, guards)
 
 
 def _native(program: Program, f: Any, checked: bool, column_major: bool, finite: bool) -> Any:
@@ -435,6 +471,7 @@ def _header(
     listed: Sequence[str],
     workspace: int,
     column_major: bool,
+    guards: Sequence[str],
 ) -> str:
     """The text of the header."""
     order = "column by column" if column_major else "row by row"
@@ -449,8 +486,10 @@ def _header(
     lines += [
         f"   work: {name.upper()}_WORKSPACE bytes of memory, aligned for double, which nothing else uses during a call"
         + ("; may be NULL." if workspace == 0 else "."),
-        "   Returns 0, or 1 where a matrix was singular or an index out of range. */",
+        "   Returns 0, or 1 where a matrix was singular or an index out of range"
+        + (f",\n   or {ANOTHER_PATH}, without outputs, unless" if guards else ". */"),
     ]
+    lines += [f"   {comment(text)}{';' if text != guards[-1] else '. */'}" for text in guards]
     prototype = f"int {name}({', '.join([text.replace('*restrict ', '*') for text in [*listed, 'void *work']])});"
     return "\n".join(
         [

@@ -217,7 +217,7 @@ def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, stati
     """`jit(f)` as a part of another function of func, which its errors name; a jitted function stays unchanged."""
     if isinstance(f, Jitted):
         return f
-    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames, guards=False)
+    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
     jitted._transform = transform
     return jitted
 
@@ -569,10 +569,13 @@ class Jitted(Generic[P, R]):
         return compiler if config.matmul_precision == "highest" else f"{compiler}{TF32}"
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
-        """The Program for arguments like these, as executed: calls inlined, optimised."""
+        """The Program for arguments like these, as executed: calls inlined, optimised.
+
+        Raises: StagingError where Python asks for values: a Program, which `func.save` keeps, has no guards.
+        """
         from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
-        return prepare_call(self._lookup(args, kwargs)[0].compiled)
+        return prepare_call(self.cached_call(args, kwargs)[3].compiled)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled forms for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
@@ -621,15 +624,16 @@ class Jitted(Generic[P, R]):
         return self._cached_call(*self._static.split(args, kwargs))[:2]
 
     def cached_call(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], takes_path: bool = False
     ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...], CachedCall]:
         """(traced positional, traced keyword, static) arguments and the cached call for them.
 
-        Raises: StagingError where it is one path of several, and so no program of the function.
+        Raises: StagingError where it is one path of several, and so no program of the function, unless the caller
+            checks its guards.
         """
         split = self._static.split(args, kwargs)
         cached = self._cached_call(*split)[0]
-        if cached.answered:
+        if cached.answered and not takes_path:
             raise StagingError(
                 f"func.{self._transform}: {name_of(self._function)} asks for values{cached.answered[0].question.line}\n"
                 "so that its program depends on them. Write np.where or func.cond for the branch, func.while_loop for "

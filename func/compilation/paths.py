@@ -13,6 +13,7 @@ batch elements share (else vmap splits its batch), under an outer `jit` a questi
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -26,7 +27,7 @@ from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.core import Array, Tracer, bind, concrete, known_value
 from func.interpreters.core.errors import StagingError
 from func.interpreters.drivers import stage_flat
-from func.interpreters.host.source import at_line
+from func.interpreters.host.source import Line, user_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, logical_and, logical_or
 from func.interpreters.primitives.structural.identity import stop_gradient
@@ -52,7 +53,12 @@ class Question(NamedTuple):
     """A value that Python asked for, as a program of the arguments; and where."""
 
     program: Program
-    line: str
+    place: Line | None
+
+    @property
+    def line(self) -> str:
+        """The place as a line of a message."""
+        return "" if self.place is None else f"\n  at {self.place}"
 
 
 class Answered(NamedTuple):
@@ -63,7 +69,21 @@ class Answered(NamedTuple):
 
     def text(self) -> str:
         """The guard in a line."""
-        return f"guard: {self.answer.reshape(())[()]}{self.question.line}"
+        return f"guard: {self.value}{self.question.line}"
+
+    @property
+    def value(self) -> bool | int:
+        """The answer as Python has it."""
+        value: bool | int = self.answer.item()
+        return value
+
+    def words(self) -> str:
+        """The guard as exported code names it, without folders."""
+        place = self.question.place
+        if place is None:
+            return f"a question is answered {self.value}"
+        where = f"{os.path.basename(place.file)}:{place.number} in {place.function}"
+        return f"{f'`{place.text}`' if place.text else 'a question'} ({where}) is answered {self.value}"
 
 
 class Questions:
@@ -100,7 +120,7 @@ class Questions:
             return None
         else:
             answer = on_host(concrete(quietly(self._value, program, var)))
-        self.answered.append(Answered(Question(program, at_line()), answer))
+        self.answered.append(Answered(Question(program, user_line()), answer))
         self._answers[var] = answer
         self._tracers.append(stage.wrap(var))
         return answer

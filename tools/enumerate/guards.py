@@ -92,7 +92,9 @@ class Asking:
         by_path: dict[str, list[Any]] = {}
         for argument in self.arguments():
             answers: list[Any] = []
-            end = outcome(self.function(lambda value, answers=answers: (answers.append(str(value)), value)[1]), argument)
+            end = outcome(
+                self.function(lambda value, answers=answers: (answers.append(str(value)), value)[1]), argument
+            )
             by_path.setdefault(f"{answers}{end[0]}", []).append(argument)
         firsts = list(by_path.values())[:4]
         orders = list(itertools.permutations(range(len(firsts))))
