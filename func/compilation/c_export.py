@@ -17,6 +17,7 @@ import numpy as np
 
 from func import tree
 from func.backends.number_types import is_narrow
+from func.compilation.c_names import identifier, is_c_name
 from func.compilation.exporting import ExportedArguments, as_path, parameter_names
 from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
@@ -32,28 +33,6 @@ if TYPE_CHECKING:
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """The default compiler flags of exported code. None of them changes results."""
-_KEYWORDS = """
-auto bool break case catch char class complex const continue default delete do double else enum extern false float for
-friend goto if inline int long namespace new operator private protected public register restrict return short signed
-sizeof static status struct switch template this throw true try typedef union unsigned using virtual void volatile while
-work
-"""
-KEYWORDS = frozenset(_KEYWORDS.split())
-"""Names that a parameter of C or C++ cannot have, or that the text has itself."""
-_LIBRARY = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin
-fmod frexp hypot ilogb j0 j1 jn ldexp lgamma log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow
-remainder remquo rint round scalbn sin sinh sqrt tan tanh tgamma trunc y0 y1 yn cabs carg cimag conj cproj creal
-"""
-_OTHERS = """
-abort abs calloc div errno exit free isfinite isinf isnan labs main malloc memcpy memmove memory memset printf puts rand
-realloc signbit signgam stderr stdin stdout system time
-"""
-LIBRARY = frozenset(
-    [f"{prefix}{name}{end}" for name in _LIBRARY.split() for prefix in ("", "c") for end in ("", "f", "l")]
-    + _OTHERS.split()
-)
-"""Names of the C library that the text may use, or that would take its place."""
 KINDS = ("c", "object", "library")
 ANOTHER_PATH = 2
 """What exported code returns for arguments that lead along another path than the traced one."""
@@ -231,9 +210,8 @@ def to_c(
     int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
     inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The function
     allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
-    0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values, the
-    function is for the path of the arguments that `to_c` has seen: it answers the questions first, and returns 2 without
-    outputs where an answer differs.
+    0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values, it
+    takes the path of the arguments of `to_c`: it answers the questions first, and returns 2 where an answer differs.
 
     The code is plain: loops and calls of the C library's functions. Compiled with -DFUNC_CBLAS, it calls CBLAS for
     large matrix products and triangular solves; with -DFUNC_LAPACK, LAPACKE for LU and Cholesky factors of more than 64
@@ -262,12 +240,12 @@ def to_c(
         (['w', 'x'], (3,))
     """
     check_no_value(static_argnums, "static_argnums", "to_c", f)
-    if name is not None and not _is_c_name(name):
+    if name is not None and not is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
-        function_name = name or _identifier(name_of(f), set()) or "f"
+        function_name = name or identifier(name_of(f), set()) or "f"
         if isinstance(f, Transformed) and hasattr(f, "sparse_entries"):
             return _sparse_module(function_name, f, args, kwargs, column_major, finite)
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs, takes_path=True)
@@ -359,9 +337,9 @@ def _module(
     taken: set[str] = {name}
     inputs, outputs = [], []
     for var, label in zip(program.inputs, labels, strict=True):
-        inputs.append(CArray(_identifier(label, taken) or "x", label, var.shape, var.dtype))
+        inputs.append(CArray(identifier(label, taken) or "x", label, var.shape, var.dtype))
     for aval, result in zip(compiled.out_avals, results, strict=True):
-        outputs.append(CArray(_identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
+        outputs.append(CArray(identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
     names = [array.name for array in (*inputs, *outputs)]
     questions = [_native(prepare_program(asked.question.program), f, False, column_major, finite) for asked in answered]
     definitions = CDefinitions(name)
@@ -371,7 +349,7 @@ def _module(
             function_text(native, f"{name}{suffix}", names, definitions)
             for native, suffix in zip(natives, suffixes, strict=False)
         ]
-        asking = [*names[: len(inputs)], _identifier("answer", taken)]
+        asking = [*names[: len(inputs)], identifier("answer", taken)]
         functions += [
             function_text(native, f"{name}_question{number}", asking, definitions)
             for number, native in enumerate(questions)
@@ -383,11 +361,11 @@ def _module(
     call = ", ".join([*names, "memory"])
     body = ["    unsigned char *memory = work;", "    int status;"]
     for number, (asked, native) in enumerate(zip(answered, questions, strict=True)):
-        answer = _identifier(f"answer{number}", taken)
+        answer = identifier(f"answer{number}", taken)
         body += [
             f"    {stored_type(native.outputs[0].dtype)} {answer};",
             f"    status = {name}_question{number}({', '.join([*asking[:-1], f'&{answer}', 'memory'])});",
-            f"    if (status != 0) {{\n        return status >> 1;\n    }}",
+            "    if (status != 0) {\n        return status >> 1;\n    }",
             f"    if ({answer} != {int(asked.value)}) {{\n        return {ANOTHER_PATH};\n    }}",
         ]
     body += [
@@ -567,7 +545,7 @@ def export(
     place = Path(as_path(path, "export"))
     stem = place.stem.removeprefix("lib") if kind == "library" else place.stem
     chosen = name if name is not None else stem or place.stem
-    if not _is_c_name(chosen):
+    if not is_c_name(chosen):
         raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
     if kind == "c" and not place.suffix:
         place = place.with_suffix(".c")
@@ -611,25 +589,3 @@ def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequenc
         )
     if done.returncode:
         raise NoSourceError(f"func.to_c: {command} rejects the source of {module.name}:\n{done.stderr.strip()[:2000]}")
-
-
-def _is_c_name(name: str) -> bool:
-    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in KEYWORDS | LIBRARY and not _is_macro(name)
-
-
-def _is_macro(name: str) -> bool:
-    """Whether a name looks like a macro of the C library: INFINITY, I, or a fixed-width type."""
-    return name == "I" or bool(re.fullmatch(r"[A-Z][A-Z0-9_]+|\w+_t|unix|linux", name))
-
-
-def _identifier(text: str, taken: set[str]) -> str:
-    """A unique C identifier for a label: params['w'] becomes params_w."""
-    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-    if not name or not name[0].isalpha():
-        name = f"x{name}"
-    if name in KEYWORDS | LIBRARY or _is_macro(name) or re.fullmatch(r"[impsv]\d+|func_.*|end\d+", name):
-        name += "_"
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

@@ -26,8 +26,8 @@ from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import keeps_parameters, transform
 
 if TYPE_CHECKING:
-    from func.compilation.paths import Answered
     from func.backends.source.plans import Plan
+    from func.compilation.paths import Answered
 
 
 @without_engine_frames
@@ -107,9 +107,9 @@ def to_source(
     Program and prints it as a module with one function of f's name and parameters. The module needs NumPy (and SciPy if
     the header imports it). The function takes arguments of the shapes and dtypes of `args`, and raises ValueError for
     others. For CuPy arguments the module imports CuPy. Static arguments become constants. Bodies of loops and branches
-    (`func.scan`, `func.while_loop`, `func.cond`) become functions. Where Python asks for values, the function is for the
-    path of `args`, and raises ValueError for arguments that take another one. If a zero may meet an infinity in a pullback, the
-    module has a second, NaN-safe function, which the first one calls after a NaN.
+    (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, the
+    module has a second, NaN-safe function, which the first one calls after a NaN. Where Python asks for values, the
+    function takes the path of `args`, and raises ValueError for arguments that lead along another one.
 
     Raises:
         StagingError: Python asks for a value that no guard compares: a floating-point number.
