@@ -358,7 +358,7 @@ class Paths:
 
         Raises: StagingError where equal answers led to another question before, or where there are too many paths.
         """
-        if self.count >= self._most:
+        if self.count >= self._most and not self._has(answered):
             raise StagingError(self._too_many())
         following, key = self._following, b""
         for question, answer in answered:
@@ -374,6 +374,13 @@ class Paths:
             path.merged = None
         self.layouts = cached.layouts if self.layouts is None else self.layouts
         self.axes = self.axes or cached.axes
+
+    def _has(self, answered: Sequence[Answered]) -> bool:
+        """Whether another thread has added a path meanwhile."""
+        place = self._following.get(b"")
+        for _, answer in answered:
+            place = place.following.get(answer.tobytes()) if type(place) is Guard else None
+        return place is not None
 
     @property
     def count(self) -> int:
