@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +88,12 @@ class CachedCall:
     """How many programs it is."""
 
     def __reduce__(self) -> Any:
-        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
-        return restored_call, (self.compiled, *carried)
+        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate
+        return restored_call, (self.guarded, carried, self.memory_plan, self.answered)
+
+    def leaves(self) -> Iterator[CachedCall]:
+        """The cached calls that it is."""
+        yield self
 
     def leading(self) -> list[Any]:
         """The program's leading inputs. Traces in the scope of its axes learn that they depend on it."""
@@ -193,10 +197,12 @@ def _without_guards(compiled: CompiledCall) -> Program:
     return Program(program.inputs, program.equations, program.outputs[:-1], program.constants).pruned()
 
 
-def restored_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
+def restored_call(
+    guarded: CompiledCall, carried: tuple[Any, ...], memory_plan: tuple[str, ...], answered: Sequence[Answered]
+) -> CachedCall:
     """A cached call from a pickle."""
-    cached = CachedCall(compiled, *carried[:-1])
-    cached.memory_plan = carried[-1]
+    cached = CachedCall(guarded, *carried, answered=answered)
+    cached.memory_plan = memory_plan
     return cached
 
 

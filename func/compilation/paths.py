@@ -307,6 +307,9 @@ class Paths:
         self.layouts: tuple[Any, ...] | None = None
         self.axes: tuple[tuple[str, Any], ...] = ()
 
+    def __reduce__(self) -> Any:
+        return restored_paths, (self._most, [*self.leaves()])
+
     def choose(self, leaves: Sequence[Array]) -> Choice:
         """The path of a call with these arguments, if there is one yet, or else all answers that lead to it."""
         values, last, merged = leaves, self._last, None
@@ -365,10 +368,11 @@ class Paths:
             guard: Guard | CachedCall | None = following.setdefault(key, Guard(question, cached.compiled.compiler))
             if type(guard) is not Guard or not same_program(guard.question.program, question.program):
                 raise StagingError(_changed(question.line))
+            guard.latest = cached
             following, key = guard.following, answer.tobytes()
         if type(guard := following.get(key)) is Guard:
             raise StagingError(_changed(guard.question.line))
-        following[key] = cached
+        following[key] = self._last = cached
         self._changes = 0
         for path in self.leaves():
             path.merged = None
@@ -413,6 +417,14 @@ class Paths:
             "Write func.while_loop for a loop whose number of steps depends on values, np.where or func.cond for a "
             "branch; or raise the limit, func.jit(f, max_paths=...)."
         )
+
+
+def restored_paths(most: int, calls: Sequence[CachedCall]) -> Paths:
+    """Paths from a pickle."""
+    paths = Paths(most)
+    for cached in calls:
+        paths.add(cached.answered, cached)
+    return paths
 
 
 def _changed(line: str) -> str:

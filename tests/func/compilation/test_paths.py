@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import threading
 import warnings
@@ -347,3 +348,24 @@ def test_integers_of_numbers_are_those_of_python(x: float) -> None:
             jitted(x)
     else:
         assert jitted(x) == right and func.jit(lambda x: x * int(x))(x) == right
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_paths_travel_in_a_pickle(f: Callable[..., Any], compiler: str) -> None:
+    jitted, slope = func.jit(f, compiler=compiler), func.jit(func.grad(f), compiler=compiler)
+    for x in VECTORS:
+        outcome(jitted, x)
+    kept = jitted.cache_info().currsize
+    again = pickle.loads(pickle.dumps(jitted))
+    assert again.cache_info().currsize == kept
+    for place in (5, 4, 3, 2, 1, 0, 1, 2, 1, 2, 4):
+        same(outcome(again, VECTORS[place]), outcome(f, VECTORS[place]))
+    raised = f is early  # a path that raises is traced by each call
+    assert again.cache_info().currsize == kept and (raised or again.cache_info().misses == 0)
+    if f is truths:
+        rights = [outcome(slope, x) for x in VECTORS[:3]]
+        travelled = pickle.loads(pickle.dumps(slope))
+        for x, right in zip(VECTORS, rights, strict=False):
+            same(outcome(travelled, x), right)
+        assert travelled.cache_info().misses == 0
