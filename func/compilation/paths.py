@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 CHANGES = 3
 """The number of changes of the path after which cheap paths merge."""
+INTERPRETED = 8
+"""Calls for which a guard runs equation by equation: to compile it takes as long as hundreds of calls."""
 CHEAP = 4000
 """Operations of a merged program that take less time than to find the path."""
 
@@ -268,20 +270,22 @@ def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.nda
 class Guard:
     """A question that later calls answer again, and what follows each answer."""
 
-    __slots__ = ("compiled", "following", "latest", "question")
+    __slots__ = ("calls", "compiled", "following", "latest", "question")
 
     def __init__(self, question: Question, compiler: str | None) -> None:
         self.question = question
         self.compiled = CompiledCall(question.program, None, compiler)
+        self.calls = 0
         self.following: dict[bytes, Guard | CachedCall] = {}
         self.latest: CachedCall | None = None
         """The path beyond it that a call took last."""
 
     def answer(self, leaves: Sequence[Array]) -> np.ndarray[Any, Any]:
         """The answer of a call with these arguments. An outer trace records the equations as the first trace does."""
-        is_abstract = any([known_value(leaf) is None for leaf in leaves])
-        outs = self.question.program.run(leaves) if is_abstract else self.compiled(*leaves)
-        return on_host(concrete(outs[0]))
+        self.calls += 1
+        if self.calls <= INTERPRETED or any([known_value(leaf) is None for leaf in leaves]):
+            return on_host(concrete(quietly(self.question.program.run, leaves)[0]))
+        return on_host(concrete(self.compiled(*leaves)[0]))
 
     def choose(self, values: Sequence[Array], before: int, is_plain: bool) -> Choice:
         """What follows for a call with these values after so many answers: a path, or else at least one answer."""
