@@ -1,9 +1,9 @@
 """Machine 7, functions of Python that ask for values: small programs with up to three questions, under jit.
 
 `values`: a program of questions in sequence or nested, called with arguments that lead along all of its paths, in every
-order of first visits, in every mode: jit, arguments by name, donated, nested jit, batches, threads, few paths.
-`derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code. The truth is the
-plain function: its value, its class, its error, and the eager derivative.
+order of first visits, in every mode: jit, arguments by name, donated, nested jit, batches, threads, few paths, exported
+source. `derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code. The truth
+is the plain function: its value, its class, its error, and the eager derivative.
 """
 
 from __future__ import annotations
@@ -44,7 +44,18 @@ RESULTS = ("v", "np.sum(v)", "(v, k)")
 NUMBERS = (0.0, 1.0, -1.0, 2.0, np.nan, np.inf, -0.0, 0.25)
 SHAPES = ((2,), (), (1,), (0,))
 DTYPES = ("float64", "float32", "int64", "bool")
-MODES = ("jit", "by name", "static", "donated", "nested", "vmap jit", "threads", "few paths", "one after the other")
+MODES = (
+    "jit",
+    "by name",
+    "static",
+    "donated",
+    "nested",
+    "vmap jit",
+    "threads",
+    "few paths",
+    "one after the other",
+    "source",
+)
 DERIVATIVES = (
     *("grad jit", "jit grad", "jvp jit", "jit jvp", "grad nested", "jit grad jit", "vmap grad jit", "vjp jit"),
     *("jit value_and_grad", "hessian jit"),
@@ -175,7 +186,9 @@ def outcome(f: Callable[..., Any], argument: Any) -> tuple[str, Any]:
         except FuncError:
             raise
         except Exception as error:
-            return "error", (type(error).__name__, str(error) if "a path" in str(error) else "of NumPy")
+            words = {"a path that raises": "its own", "this code is for arguments": "another path"}
+            kind = next((kind for text, kind in words.items() if text in str(error)), "of NumPy")
+            return "error", (type(error).__name__, kind)
 
 
 def differs(got: tuple[str, Any], right: tuple[str, Any]) -> bool:
@@ -256,6 +269,8 @@ def check(made: Asking) -> str | None:
         return check_batches(made, calls)
     if made.mode == "few paths":
         return check_few(made, calls)
+    if made.mode == "source":
+        return check_source(made, calls)
     compiled, plain = compiled_and_plain(made)
     rights = [outcome(plain, x) for x in calls]
     if made.mode == "threads":
@@ -311,6 +326,22 @@ def check_few(made: Asking, calls: list[Any]) -> str | None:
         else:
             if differs(got, right):
                 return f"few paths: another outcome\n{x!r}: {got}, right: {right}"
+    return None
+
+
+def check_source(made: Asking, calls: list[Any]) -> str | None:
+    """The source of the path of each call: it raises for arguments of other paths, and is right for its own."""
+    f = made.function()
+    for traced in calls[:4]:
+        if outcome(f, traced)[0] == "error":
+            continue
+        space: dict[str, Any] = {}
+        exec(func.to_source(f)(traced), space)
+        for x in (traced, *calls):
+            got, right = outcome(space["f"], x), outcome(f, x)
+            is_refused = got == ("error", ("ValueError", "another path"))
+            if (is_refused and x is traced) or (not is_refused and differs(got, right)):
+                return f"source: another outcome\n{x!r}: {got}, right: {right}, traced {traced!r}"
     return None
 
 
