@@ -198,7 +198,10 @@ def _without_guards(compiled: CompiledCall) -> Program:
 
 
 def restored_call(
-    guarded: CompiledCall, carried: tuple[Any, ...], memory_plan: tuple[str, ...], answered: Sequence[Answered]
+    guarded: CompiledCall,
+    carried: tuple[Any, list[Any], frozenset[int], tuple[Any, ...] | None, SeparateMemory],
+    memory_plan: tuple[str, ...],
+    answered: Sequence[Answered],
 ) -> CachedCall:
     """A cached call from a pickle."""
     cached = CachedCall(guarded, *carried, answered=answered)

@@ -2,8 +2,8 @@
 
 `values`: a program of questions in sequence or nested, called with arguments that lead along all of its paths, in every
 order of first visits, in every mode: jit, arguments by name, donated, nested jit, batches, threads, few paths, exported
-source. `derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code. The truth
-is the plain function: its value, its class, its error, and the eager derivative.
+source. `derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code. The
+truth is the plain function: its value, its class, its error, and the eager derivative.
 """
 
 from __future__ import annotations
