@@ -64,15 +64,17 @@ def _before_fork() -> None:
     llvmlite has its own lock, which it also takes when the last reference to one of its objects goes.
     """
     lock.acquire()
-    _fork_locks[:] = locks_after
-    for other_lock in _fork_locks:
+    for other_lock in locks_after:
         other_lock.__enter__()
+        _fork_locks.append(other_lock)  # of these alone: an interrupt ends this function, and Python forks
 
 
 def _after_fork() -> None:
-    for other_lock in _fork_locks:
-        other_lock.__exit__(None, None, None)
-    lock.release()
+    try:
+        while _fork_locks:
+            _fork_locks.pop().__exit__(None, None, None)
+    finally:
+        lock.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,12 +11,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from func import tree
 from func.backends.number_types import is_narrow
+from func.compilation.c_names import identifier, is_c_name
 from func.compilation.exporting import ExportedArguments, as_path, parameter_names
 from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
@@ -27,31 +28,14 @@ from func.interpreters.program.program import Program
 from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import Transformed, keeps_parameters, transform
 
+if TYPE_CHECKING:
+    from func.compilation.paths import Answered
+
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """The default compiler flags of exported code. None of them changes results."""
-_KEYWORDS = """
-auto bool break case catch char class complex const continue default delete do double else enum extern false float for
-friend goto if inline int long namespace new operator private protected public register restrict return short signed
-sizeof static status struct switch template this throw true try typedef union unsigned using virtual void volatile while
-work
-"""
-KEYWORDS = frozenset(_KEYWORDS.split())
-"""Names that a parameter of C or C++ cannot have, or that the text has itself."""
-_LIBRARY = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin
-fmod frexp hypot ilogb j0 j1 jn ldexp lgamma log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow
-remainder remquo rint round scalbn sin sinh sqrt tan tanh tgamma trunc y0 y1 yn cabs carg cimag conj cproj creal
-"""
-_OTHERS = """
-abort abs calloc div errno exit free isfinite isinf isnan labs main malloc memcpy memmove memory memset printf puts rand
-realloc signbit signgam stderr stdin stdout system time
-"""
-LIBRARY = frozenset(
-    [f"{prefix}{name}{end}" for name in _LIBRARY.split() for prefix in ("", "c") for end in ("", "f", "l")]
-    + _OTHERS.split()
-)
-"""Names of the C library that the text may use, or that would take its place."""
 KINDS = ("c", "object", "library")
+ANOTHER_PATH = 2
+"""What exported code returns for arguments that lead along another path than the traced one."""
 
 
 class CArray(NamedTuple):
@@ -92,6 +76,7 @@ class CModule:
         outputs: Sequence[CArray],
         workspace: int,
         column_major: bool,
+        guards: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.source = source
@@ -100,6 +85,8 @@ class CModule:
         self.outputs = tuple(outputs)
         self.workspace = workspace
         self.column_major = column_major
+        self.guards = tuple(guards)
+        """What Python asked and was answered: the function is for arguments with these answers."""
         self.structure: Any = None
         """The SciPy array type of a sparse derivative (CSR, by columns CSC), whose entries the function computes."""
 
@@ -158,6 +145,7 @@ class CFunction:
         Raises:
             ArgumentError: The arguments do not have the shapes and dtypes of the inputs.
             ArithmeticError: The code reports an error: a singular matrix, or an index out of range.
+            ValueError: The arguments lead Python along another path than those for which the code was made.
         """
         module = self.module
         if len(args) != len(module.inputs):
@@ -180,6 +168,8 @@ class CFunction:
         start = memory.ctypes.data
         work = ctypes.c_void_p(start + -start % 64)
         status = self._function(*passed, *[out.ctypes.data_as(ctypes.c_void_p) for out in outs], work)
+        if status == ANOTHER_PATH:
+            raise ValueError(f"{module.name}: this code is for arguments where {'; '.join(module.guards)}")
         if status:
             raise ArithmeticError(f"{module.name}: a matrix is singular, or an index is out of range")
         results = [out if out.ndim else out[()] for out in outs]
@@ -220,7 +210,8 @@ def to_c(
     int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
     inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The function
     allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
-    0, or 1 with invalid outputs for a singular matrix or an index out of range.
+    0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values, it
+    takes the path of the arguments of `to_c`: it answers the questions first, and returns 2 where an answer differs.
 
     The code is plain: loops and calls of the C library's functions. Compiled with -DFUNC_CBLAS, it calls CBLAS for
     large matrix products and triangular solves; with -DFUNC_LAPACK, LAPACKE for LU and Cholesky factors of more than 64
@@ -236,7 +227,7 @@ def to_c(
         column_major: Whether arrays have their columns in memory, one after the other.
 
     Raises:
-        StagingError: The function's Python depends on traced values.
+        StagingError: Python asks for a value that no guard compares: a floating-point number.
         NoSourceError: An operation has no form in C: it calls back into Python (func.debug.callback), or a library.
         ArgumentError: The name is not a C identifier.
 
@@ -249,15 +240,15 @@ def to_c(
         (['w', 'x'], (3,))
     """
     check_no_value(static_argnums, "static_argnums", "to_c", f)
-    if name is not None and not _is_c_name(name):
+    if name is not None and not is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
-        function_name = name or _identifier(name_of(f), set()) or "f"
+        function_name = name or identifier(name_of(f), set()) or "f"
         if isinstance(f, Transformed) and hasattr(f, "sparse_entries"):
             return _sparse_module(function_name, f, args, kwargs, column_major, finite)
-        positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
+        positional, keywords, statics, entry = jitted.cached_call(args, kwargs, takes_path=True)
         if entry.captured:
             raise NoSourceError(f"func.to_c: {name_of(f)} uses traced values of an enclosing transform")
         arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
@@ -267,7 +258,7 @@ def to_c(
             "".join([step.text for step in path])
             for path in tree.path_entries(tree.unflatten(entry.out_spec, range(len(entry.compiled.out_avals))))
         ]
-        return _module(function_name, f, entry.compiled, labels, results, column_major, finite)
+        return _module(function_name, f, entry.compiled, labels, results, column_major, finite, entry.answered)
 
     return write
 
@@ -321,12 +312,20 @@ def _reordered(compute: Any, order: Any) -> Any:
 
 
 def _module(
-    name: str, f: Any, compiled: Any, labels: Sequence[str], results: Sequence[str], column_major: bool, finite: bool
+    name: str,
+    f: Any,
+    compiled: Any,
+    labels: Sequence[str],
+    results: Sequence[str],
+    column_major: bool,
+    finite: bool,
+    answered: Sequence[Answered] = (),
 ) -> CModule:
-    from func.backends.c.element_operations import CDefinitions  # start-up time
+    from func.backends.c.declarations import stored_type  # start-up time
+    from func.backends.c.element_operations import CDefinitions
     from func.backends.c.library_routines import UnsupportedRoutine
     from func.backends.c.program_text import function_text, parameters, prelude, with_clones
-    from func.interpreters.compile.inlining import prepare_call
+    from func.interpreters.compile.inlining import prepare_call, prepare_program
 
     program = prepare_call(compiled)
     nan_safe = program.nan_safe
@@ -338,10 +337,11 @@ def _module(
     taken: set[str] = {name}
     inputs, outputs = [], []
     for var, label in zip(program.inputs, labels, strict=True):
-        inputs.append(CArray(_identifier(label, taken) or "x", label, var.shape, var.dtype))
+        inputs.append(CArray(identifier(label, taken) or "x", label, var.shape, var.dtype))
     for aval, result in zip(compiled.out_avals, results, strict=True):
-        outputs.append(CArray(_identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
+        outputs.append(CArray(identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
     names = [array.name for array in (*inputs, *outputs)]
+    questions = [_native(prepare_program(asked.question.program), f, False, column_major, finite) for asked in answered]
     definitions = CDefinitions(name)
     suffixes = ("_plain", "_nan_safe")
     try:
@@ -349,14 +349,27 @@ def _module(
             function_text(native, f"{name}{suffix}", names, definitions)
             for native, suffix in zip(natives, suffixes, strict=False)
         ]
+        asking = [*names[: len(inputs)], identifier("answer", taken)]
+        functions += [
+            function_text(native, f"{name}_question{number}", asking, definitions)
+            for number, native in enumerate(questions)
+        ]
     except UnsupportedRoutine as error:
         raise _no_source(f, error) from None
     workspace = max([function.workspace for function in functions])
     listed = parameters(natives[0], names)
     call = ", ".join([*names, "memory"])
-    body = [
-        "    unsigned char *memory = work;",
-        f"    int status = {name}_plain({call});",
+    body = ["    unsigned char *memory = work;", "    int status;"]
+    for number, (asked, native) in enumerate(zip(answered, questions, strict=True)):
+        answer = identifier(f"answer{number}", taken)
+        body += [
+            f"    {stored_type(native.outputs[0].dtype)} {answer};",
+            f"    status = {name}_question{number}({', '.join([*asking[:-1], f'&{answer}', 'memory'])});",
+            "    if (status != 0) {\n        return status >> 1;\n    }",
+            f"    if ({answer} != {int(asked.value)}) {{\n        return {ANOTHER_PATH};\n    }}",
+        ]
+    body += [
+        f"    status = {name}_plain({call});",
         *([f"    if (status == 1) {{\n        status = {name}_nan_safe({call});\n    }}"] if nan_safe else []),
         "    return status >> 1;",
     ]
@@ -365,8 +378,9 @@ def _module(
     title = f"{name}: {_described(f)}, by func {sys.modules['func'].__version__}."
     texts = with_clones([*definitions.printed_for("\n".join(texts)), *texts])
     source = "\n\n".join([prelude(title, f"{name}.h", "\n".join(texts)), *texts])
-    header = _header(name, title, inputs, outputs, listed, workspace, column_major)
-    return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major)
+    guards = tuple([asked.words() for asked in answered])
+    header = _header(name, title, inputs, outputs, listed, workspace, column_major, guards)
+    return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major, guards)
 
 
 def _native(program: Program, f: Any, checked: bool, column_major: bool, finite: bool) -> Any:
@@ -435,6 +449,7 @@ def _header(
     listed: Sequence[str],
     workspace: int,
     column_major: bool,
+    guards: Sequence[str],
 ) -> str:
     """The text of the header."""
     order = "column by column" if column_major else "row by row"
@@ -449,8 +464,10 @@ def _header(
     lines += [
         f"   work: {name.upper()}_WORKSPACE bytes of memory, aligned for double, which nothing else uses during a call"
         + ("; may be NULL." if workspace == 0 else "."),
-        "   Returns 0, or 1 where a matrix was singular or an index out of range. */",
+        "   Returns 0, or 1 where a matrix was singular or an index out of range"
+        + (f",\n   or {ANOTHER_PATH}, without outputs, unless" if guards else ". */"),
     ]
+    lines += [f"   {comment(text)}{';' if text != guards[-1] else '. */'}" for text in guards]
     prototype = f"int {name}({', '.join([text.replace('*restrict ', '*') for text in [*listed, 'void *work']])});"
     return "\n".join(
         [
@@ -528,7 +545,7 @@ def export(
     place = Path(as_path(path, "export"))
     stem = place.stem.removeprefix("lib") if kind == "library" else place.stem
     chosen = name if name is not None else stem or place.stem
-    if not _is_c_name(chosen):
+    if not is_c_name(chosen):
         raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
     if kind == "c" and not place.suffix:
         place = place.with_suffix(".c")
@@ -572,25 +589,3 @@ def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequenc
         )
     if done.returncode:
         raise NoSourceError(f"func.to_c: {command} rejects the source of {module.name}:\n{done.stderr.strip()[:2000]}")
-
-
-def _is_c_name(name: str) -> bool:
-    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in KEYWORDS | LIBRARY and not _is_macro(name)
-
-
-def _is_macro(name: str) -> bool:
-    """Whether a name looks like a macro of the C library: INFINITY, I, or a fixed-width type."""
-    return name == "I" or bool(re.fullmatch(r"[A-Z][A-Z0-9_]+|\w+_t|unix|linux", name))
-
-
-def _identifier(text: str, taken: set[str]) -> str:
-    """A unique C identifier for a label: params['w'] becomes params_w."""
-    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-    if not name or not name[0].isalpha():
-        name = f"x{name}"
-    if name in KEYWORDS | LIBRARY or _is_macro(name) or re.fullmatch(r"[impsv]\d+|func_.*|end\d+", name):
-        name += "_"
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +88,12 @@ class CachedCall:
     """How many programs it is."""
 
     def __reduce__(self) -> Any:
-        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
-        return restored_call, (self.compiled, *carried)
+        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate
+        return restored_call, (self.guarded, carried, self.memory_plan, self.answered)
+
+    def leaves(self) -> Iterator[CachedCall]:
+        """The cached calls that it is."""
+        yield self
 
     def leading(self) -> list[Any]:
         """The program's leading inputs. Traces in the scope of its axes learn that they depend on it."""
@@ -118,27 +122,19 @@ class CachedCall:
 
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
-        if self.answered:
-            from func.compilation.paths import guarded_stub  # start-up time
-
-            return guarded_stub(self.merged or self, args, fallback, failed) if self.may_speculate else None
-        return self.bound(args, self.unflattened, fallback, failed)
-
-    def bound(
-        self,
-        args: tuple[Any, ...],
-        unflatten: Callable[[Sequence[Any]], Any],
-        fallback: Callable[..., Any],
-        failed: Callable[..., Any],
-    ) -> Any:
-        """A call stub whose results `unflatten` makes of the program's outputs."""
+        if self.merged is not None:
+            return self.merged.call_stub(args, fallback, failed)
+        if self.answered and not self.may_speculate:
+            return None
         if self._stub is None:
-            executable = self.guarded.executable(np).native
+            executable, expected = self.guarded.executable(np).native, len(self.answered) or None
             if executable is not None and not executable.can_bind_natively:
                 return None
             self._stub = (
                 executable
-                and executable.tree_stub(args, unflatten, fallback, failed, self.separate.pairs, self._fixed())
+                and executable.tree_stub(
+                    args, self.unflattened, fallback, failed, self.separate.pairs, self._fixed(), expected
+                )
             ) or False
             if executable is not None and self._stub:
                 executable.release_memory()
@@ -201,10 +197,15 @@ def _without_guards(compiled: CompiledCall) -> Program:
     return Program(program.inputs, program.equations, program.outputs[:-1], program.constants).pruned()
 
 
-def restored_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
+def restored_call(
+    guarded: CompiledCall,
+    carried: tuple[Any, list[Any], frozenset[int], tuple[Any, ...] | None, SeparateMemory],
+    memory_plan: tuple[str, ...],
+    answered: Sequence[Answered],
+) -> CachedCall:
     """A cached call from a pickle."""
-    cached = CachedCall(compiled, *carried[:-1])
-    cached.memory_plan = carried[-1]
+    cached = CachedCall(guarded, *carried, answered=answered)
+    cached.memory_plan = memory_plan
     return cached
 
 

@@ -27,9 +27,7 @@ LIMIT = 1 << 24
 
 def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any]) -> bytes | None:
     """The cached calls of a jitted function as bytes; None where there are none that another process can use."""
-    calls = [item for item in list(cache.items()) if not hasattr(item[1], "choose")]  # paths are traced anew
-    entries = [item for item in calls if not item[1].separate.in_scope and not item[1].axes]
-    entries = [(key, cached) for key, cached in entries if _size(cached) <= LIMIT]
+    entries = [(key, entry) for key, entry in list(cache.items()) if all(map(_can_travel, entry.leaves()))]
     if not entries:
         return None
     try:
@@ -39,8 +37,10 @@ def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any])
         return None
 
 
-def _size(cached: Any) -> int:
-    return sum([getattr(value, "nbytes", 0) for value in cached.compiled.program.constants.values()])
+def _can_travel(cached: Any) -> bool:
+    if cached.separate.in_scope or cached.axes:
+        return False
+    return sum([getattr(value, "nbytes", 0) for value in cached.guarded.program.constants.values()]) <= LIMIT
 
 
 def _pickled(value: Any) -> bytes:

@@ -27,6 +27,7 @@ from func.transforms.transformed import keeps_parameters, transform
 
 if TYPE_CHECKING:
     from func.backends.source.plans import Plan
+    from func.compilation.paths import Answered
 
 
 @without_engine_frames
@@ -108,10 +109,11 @@ def to_source(
     the header imports it). The function takes arguments of the shapes and dtypes of `args`, and raises ValueError for
     others. For CuPy arguments the module imports CuPy. Static arguments become constants. Bodies of loops and branches
     (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, the
-    module has a second, NaN-safe function, which the first one calls after a NaN.
+    module has a second, NaN-safe function, which the first one calls after a NaN. Where Python asks for values, the
+    function takes the path of `args`, and raises ValueError for arguments that lead along another one.
 
     Raises:
-        StagingError: The function's Python depends on traced values.
+        StagingError: Python asks for a value that no guard compares: a floating-point number.
         NoSourceError: The function calls back into Python (func.debug.callback).
         ArgumentError: Python source cannot name a keyword argument, or an entry of an argument.
         TypeError: The result contains something other than tuples, lists, dicts and arrays.
@@ -132,13 +134,14 @@ def to_source(
     jitted = jitted_for("to_source", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
+        positional, keywords, statics, entry = jitted.cached_call(args, kwargs, takes_path=True)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(f)} uses traced values of an enclosing transform")
         arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
         device = any([is_device_array(leaf) for leaf in arguments.leaves])
         xp = namespace_of(tuple(arguments.leaves))
         plans = _plans(entry.compiled, xp, device)
+        _add_questions(plans[0], entry.answered, xp, device)
         if device:
             _check_device_has(plans, xp, name_of(f))
         parameters = [*parameter_names(f, len(args), {static.name for static in statics}), *_keywords(keywords)]
@@ -240,6 +243,22 @@ def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | 
     if program.nan_safe is None:
         return plan, None
     return plan, plan_program(program.nan_safe, xp, device, scratch=False, prefix="safe_")
+
+
+def _add_questions(plan: Plan, answered: Sequence[Answered], xp: Any, device: bool) -> None:
+    """Let a plan answer the questions of its path first, each after those before it."""
+    from func.backends.source.literals import literal  # start-up time
+    from func.interpreters.compile.inlining import prepare_program
+    from func.interpreters.compile.planning import plan_program
+
+    steps = []
+    for number, asked in enumerate(answered):
+        name, program = f"question{number}", prepare_program(asked.question.program)
+        plan.functions[name] = plan_program(program, xp, device, scratch=False, prefix=f"{name}_")
+        error = literal(f"this code is for arguments where {asked.words()}")
+        call = f"{name}({', '.join(plan.inputs)})[0]"
+        steps.append(PlanStep(f"if {call} != {asked.value}: raise ValueError({error})"))
+    plan.items[:0] = steps
 
 
 def parameter_names(f: Callable[..., Any], count: int, static: set[Any]) -> list[str]:

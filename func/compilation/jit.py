@@ -223,7 +223,7 @@ def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, stati
     """`jit(f)` as a part of another function of func, which its errors name; a jitted function stays unchanged."""
     if isinstance(f, Jitted):
         return f
-    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames, guards=False)
+    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
     jitted._transform = transform
     return jitted
 
@@ -364,7 +364,7 @@ class Jitted(Generic[P, R]):
         if self._frozen is not None and self._misses:
             self._frozen.warn_of_changes()
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._is_plain else self._static.split(args, kwargs)
-        cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
+        cached, leaves, known = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
         if any(cached.separate):
             check_overlap(cached.separate, leaves, self._function, "jit")
@@ -379,7 +379,7 @@ class Jitted(Generic[P, R]):
         elif cached.donated:
             outs = cached.run_donating(leaves)
         else:
-            outs = cached.execute(leaves)
+            outs = cached.execute(leaves) if known is None else known
             is_in_order = cached.layouts is None or not any(cached.layouts)
             is_alone = not cached.captured and not cached.axes
             if self._is_plain and not kwargs and is_alone and not self._donated and is_in_order:
@@ -395,8 +395,10 @@ class Jitted(Generic[P, R]):
 
     def _cached_call(
         self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]
-    ) -> tuple[CachedCall, list[Any]]:
-        """The cached call for arguments like these, traced now if there is none, and the leaves of the arguments."""
+    ) -> tuple[CachedCall, list[Any], Sequence[Any] | None]:
+        """The cached call for arguments like these, traced now if there is none; the leaves of the arguments; the
+        outputs, where the choice among paths has computed them.
+        """
         if not kwargs and all([type(arg) in _LEAVES for arg in args]):
             leaves: list[Any] = list(args)
             spec: Any = len(leaves)
@@ -421,10 +423,10 @@ class Jitted(Generic[P, R]):
                 except KeyError:  # another thread has dropped it meanwhile
                     pass
             if type(entry) is CachedCall:
-                return entry, leaves
-            cached, answers = entry.choose(leaves)  # type: ignore[union-attr]
+                return entry, leaves, None
+            cached, answers, outs = entry.choose(leaves)  # type: ignore[union-attr]
             if cached is not None:
-                return cached, leaves
+                return cached, leaves, outs
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
@@ -433,7 +435,7 @@ class Jitted(Generic[P, R]):
             cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
         if cached.is_cached:
             self._keep(key, entry, cached)
-        return cached, leaves
+        return cached, leaves, None
 
     def _keep(self, key: Any, entry: CachedCall | Paths | None, cached: CachedCall) -> None:
         """Let later calls find what was traced: the only program for such arguments, or one more path."""
@@ -576,10 +578,13 @@ class Jitted(Generic[P, R]):
         return compiler if config.matmul_precision == "highest" else f"{compiler}{TF32}"
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
-        """The Program for arguments like these, as executed: calls inlined, optimised."""
+        """The Program for arguments like these, as executed: calls inlined, optimised.
+
+        Raises: StagingError where Python asks for values: a Program, which `func.save` keeps, has no guards.
+        """
         from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
-        return prepare_call(self._lookup(args, kwargs)[0].compiled)
+        return prepare_call(self.cached_call(args, kwargs)[3].compiled)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled forms for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
@@ -625,18 +630,19 @@ class Jitted(Generic[P, R]):
         return planned
 
     def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CachedCall, list[Any]]:
-        return self._cached_call(*self._static.split(args, kwargs))
+        return self._cached_call(*self._static.split(args, kwargs))[:2]
 
     def cached_call(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], takes_path: bool = False
     ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...], CachedCall]:
         """(traced positional, traced keyword, static) arguments and the cached call for them.
 
-        Raises: StagingError where it is one path of several, and so no program of the function.
+        Raises: StagingError where it is one path of several, and so no program of the function, unless the caller
+            checks its guards.
         """
         split = self._static.split(args, kwargs)
         cached = self._cached_call(*split)[0]
-        if cached.answered:
+        if cached.answered and not takes_path:
             raise StagingError(
                 f"func.{self._transform}: {name_of(self._function)} asks for values{cached.answered[0].question.line}\n"
                 "so that its program depends on them. Write np.where or func.cond for the branch, func.while_loop for "

@@ -13,9 +13,10 @@ batch elements share (else vmap splits its batch), under an outer `jit` a questi
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.core import Array, Tracer, bind, concrete, known_value
 from func.interpreters.core.errors import StagingError
 from func.interpreters.drivers import stage_flat
-from func.interpreters.host.source import at_line
+from func.interpreters.host.source import Line, user_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, logical_and, logical_or
 from func.interpreters.primitives.structural.identity import stop_gradient
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 CHANGES = 3
 """The number of changes of the path after which cheap paths merge."""
+INTERPRETED = 8
+"""Calls for which a guard runs equation by equation: to compile it takes as long as hundreds of calls."""
 CHEAP = 4000
 """Operations of a merged program that take less time than to find the path."""
 
@@ -52,7 +55,12 @@ class Question(NamedTuple):
     """A value that Python asked for, as a program of the arguments; and where."""
 
     program: Program
-    line: str
+    place: Line | None
+
+    @property
+    def line(self) -> str:
+        """The place as a line of a message."""
+        return "" if self.place is None else f"\n  at {self.place}"
 
 
 class Answered(NamedTuple):
@@ -63,7 +71,21 @@ class Answered(NamedTuple):
 
     def text(self) -> str:
         """The guard in a line."""
-        return f"guard: {self.answer.reshape(())[()]}{self.question.line}"
+        return f"guard: {self.value}{self.question.line}"
+
+    @property
+    def value(self) -> bool | int:
+        """The answer as Python has it."""
+        value: bool | int = self.answer.item()
+        return value
+
+    def words(self) -> str:
+        """The guard as exported code names it, without folders."""
+        place = self.question.place
+        if place is None:
+            return f"a question is answered {self.value}"
+        where = f"{os.path.basename(place.file)}:{place.number} in {place.function}"
+        return f"{f'`{place.text}`' if place.text else 'a question'} ({where}) is answered {self.value}"
 
 
 class Questions:
@@ -100,7 +122,7 @@ class Questions:
             return None
         else:
             answer = on_host(concrete(quietly(self._value, program, var)))
-        self.answered.append(Answered(Question(program, at_line()), answer))
+        self.answered.append(Answered(Question(program, user_line()), answer))
         self._answers[var] = answer
         self._tracers.append(stage.wrap(var))
         return answer
@@ -207,28 +229,6 @@ def merged_program(programs: Sequence[Program], counts: Sequence[int]) -> Progra
     return stage_flat(selected, [var.aval for var in programs[0].inputs], DerivedStage("jit"))
 
 
-def guarded_stub(
-    cached: CachedCall, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]
-) -> Callable[..., Any] | None:
-    """A call stub that runs a path at once, and leaves the call to `slow` where an answer turns out not to hold."""
-    expected = len(cached.answered)
-
-    def result_and_count(leaves: Sequence[Any]) -> tuple[Any, Any]:
-        return cached.unflattened(leaves[:-1]), leaves[-1]
-
-    stub = cached.bound(
-        args, result_and_count, lambda *args: (slow(*args), expected), lambda *args: (failed(*args), expected)
-    )
-    if stub is None:
-        return None
-
-    def call(*args: Any) -> Any:
-        result, holding = stub(*args)
-        return result if holding == expected else slow(*args)
-
-    return call
-
-
 def without_derivatives(value: Array) -> Any:
     """A value as a constant for the levels of differentiation: no answer depends on derivatives."""
     while type(value) is Tracer and value._interpreter.differentiates:
@@ -246,36 +246,56 @@ def on_host(value: Any) -> np.ndarray[Any, Any]:
     return np.array(value.get() if hasattr(value, "get") else value)
 
 
+Choice: TypeAlias = "tuple[CachedCall | None, Sequence[np.ndarray[Any, Any]], Sequence[Any] | None]"
+"""The path of a call, if there is one yet; else answers; and the outputs for host arrays, if they are known already."""
+
+
+def run_at_once(path: CachedCall, arrays: Sequence[Array]) -> tuple[int, Sequence[Any] | None]:
+    """How many answers of a path hold, -1 if it cannot tell; and its outputs, if all do."""
+    try:
+        *outs, holding = path.guarded.execute(np, arrays)
+    except Exception:  # of operations beyond a question whose answer is another one
+        return -1, None
+    return int(holding), outs if holding == len(path.answered) else None
+
+
+def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.ndarray[Any, Any]]:
+    """The answers from the number `before` on that a path tells of which so many hold."""
+    answers = [answer for _, answer in path.answered[before:]]
+    if holding == before and answers[0].dtype == bool:
+        return [~answers[0]]
+    return answers[: max(holding - before, 0)]
+
+
 class Guard:
     """A question that later calls answer again, and what follows each answer."""
 
-    __slots__ = ("compiled", "following", "latest", "question")
+    __slots__ = ("calls", "compiled", "following", "latest", "question")
 
     def __init__(self, question: Question, compiler: str | None) -> None:
         self.question = question
         self.compiled = CompiledCall(question.program, None, compiler)
+        self.calls = 0
         self.following: dict[bytes, Guard | CachedCall] = {}
         self.latest: CachedCall | None = None
         """The path beyond it that a call took last."""
 
     def answer(self, leaves: Sequence[Array]) -> np.ndarray[Any, Any]:
         """The answer of a call with these arguments. An outer trace records the equations as the first trace does."""
-        is_abstract = any([known_value(leaf) is None for leaf in leaves])
-        outs = self.question.program.run(leaves) if is_abstract else self.compiled(*leaves)
-        return on_host(concrete(outs[0]))
+        self.calls += 1
+        if self.calls <= INTERPRETED or any([known_value(leaf) is None for leaf in leaves]):
+            return on_host(concrete(quietly(self.question.program.run, leaves)[0]))
+        return on_host(concrete(self.compiled(*leaves)[0]))
 
-    def answers(self, arrays: Sequence[Array], before: int) -> Sequence[np.ndarray[Any, Any]]:
-        """The answers of a call with these arrays, `before` having been found: more than one where a path tells."""
-        if self.latest is None or not self.latest.may_speculate:
-            return [self.answer(arrays)]
-        try:
-            holding = int(self.latest.guarded.execute(np, arrays)[-1])
-        except Exception:  # of operations beyond a question whose answer is another one
-            return [self.answer(arrays)]
-        answers = [answer for _, answer in self.latest.answered[before:]]
-        if holding == before and answers[0].dtype == bool:
-            return [~answers[0]]
-        return answers[: max(holding - before, 0)] or [self.answer(arrays)]
+    def choose(self, values: Sequence[Array], before: int, is_plain: bool) -> Choice:
+        """What follows for a call with these values after so many answers: a path, or else at least one answer."""
+        latest = self.latest
+        if not is_plain or latest is None or not latest.may_speculate:
+            return None, [self.answer(values)], None
+        holding, outs = run_at_once(latest, values)
+        if outs is not None:
+            return latest, (), outs
+        return None, told_answers(latest, holding, before) or [self.answer(values)], None
 
 
 class Paths:
@@ -291,20 +311,38 @@ class Paths:
         self.layouts: tuple[Any, ...] | None = None
         self.axes: tuple[tuple[str, Any], ...] = ()
 
-    def choose(self, leaves: Sequence[Array]) -> tuple[CachedCall | None, list[np.ndarray[Any, Any]]]:
-        """The path of a call with these arguments, if there is one yet; and the answers that lead there."""
-        values = [without_derivatives(leaf) for leaf in leaves]
-        is_plain = all([type(value) in HOST_TYPES for value in values])
+    def __reduce__(self) -> Any:
+        return restored_paths, (self._most, [*self.leaves()])
+
+    def choose(self, leaves: Sequence[Array]) -> Choice:
+        """The path of a call with these arguments, if there is one yet, or else all answers that lead to it."""
+        values, last, merged = leaves, self._last, None
+        is_plain = all([type(leaf) in HOST_TYPES for leaf in leaves])
+        if not is_plain:
+            values = [without_derivatives(leaf) for leaf in leaves]
+            is_plain = all([type(value) in HOST_TYPES for value in values])
+        elif last is not None and not last.donated:
+            merged = last.merged  # for its outputs: it does not tell which path holds
+        outs = None
+        told: Sequence[np.ndarray[Any, Any]] = ()
+        if is_plain and last is not None and last.may_speculate:
+            holding, outs = run_at_once(merged or last, values)
+            if outs is not None:
+                return last, (), outs
+            told = told_answers(last, holding, 0) if merged is None else ()
         answers: list[np.ndarray[Any, Any]] = []
         passed: list[Guard] = []
         place = self._following.get(b"")
         while type(place) is Guard:
-            more = place.answers(values, len(answers)) if is_plain else [place.answer(values)]
-            for answer in more:
+            found = None
+            if not told:
+                found, told, outs = place.choose(values, len(answers), is_plain)
+            for answer in told:
                 assert type(place) is Guard
                 passed.append(place)
                 answers.append(answer)
                 place = place.following.get(answer.tobytes())
+            place, told = found or place, ()
         path: CachedCall | None = place  # type: ignore[assignment]
         if path is not None:
             for guard in passed:
@@ -313,7 +351,7 @@ class Paths:
                 self._last, self._changes = path, self._changes + 1
                 if is_plain and self._changes == CHANGES:
                     self._merge()
-        return path, answers
+        return path, answers, outs
 
     def _merge(self) -> None:
         """Let call stubs run all paths at once, if that is cheap."""
@@ -327,22 +365,30 @@ class Paths:
 
         Raises: StagingError where equal answers led to another question before, or where there are too many paths.
         """
-        if self.count >= self._most:
+        if self.count >= self._most and not self._has(answered):
             raise StagingError(self._too_many())
         following, key = self._following, b""
         for question, answer in answered:
             guard: Guard | CachedCall | None = following.setdefault(key, Guard(question, cached.compiled.compiler))
             if type(guard) is not Guard or not same_program(guard.question.program, question.program):
                 raise StagingError(_changed(question.line))
+            guard.latest = cached
             following, key = guard.following, answer.tobytes()
         if type(guard := following.get(key)) is Guard:
             raise StagingError(_changed(guard.question.line))
-        following[key] = cached
+        following[key] = self._last = cached
         self._changes = 0
         for path in self.leaves():
             path.merged = None
         self.layouts = cached.layouts if self.layouts is None else self.layouts
         self.axes = self.axes or cached.axes
+
+    def _has(self, answered: Sequence[Answered]) -> bool:
+        """Whether another thread has added a path meanwhile."""
+        place = self._following.get(b"")
+        for _, answer in answered:
+            place = place.following.get(answer.tobytes()) if type(place) is Guard else None
+        return place is not None
 
     @property
     def count(self) -> int:
@@ -375,6 +421,14 @@ class Paths:
             "Write func.while_loop for a loop whose number of steps depends on values, np.where or func.cond for a "
             "branch; or raise the limit, func.jit(f, max_paths=...)."
         )
+
+
+def restored_paths(most: int, calls: Sequence[CachedCall]) -> Paths:
+    """Paths from a pickle."""
+    paths = Paths(most)
+    for cached in calls:
+        paths.add(cached.answered, cached)
+    return paths
 
 
 def _changed(line: str) -> str:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,3 +98,17 @@ def test_the_limit_of_a_test_outlives_interrupts_by_a_timer() -> None:
     interrupts._run_for(lambda: time.sleep(1), 1e-3)
     after = signal.getitimer(signal.ITIMER_REAL)[0]
     assert (after > before - 10) if before else after == 0
+
+
+def test_interrupts_come_where_python_looks_for_signals() -> None:
+    lock = threading.RLock()
+
+    def locking() -> None:
+        with lock:
+            len("")
+
+    count = interrupts._run_until(locking, -1)
+    for place in range(1, count + 1):
+        interrupts._run_until(locking, place)
+        assert not lock._is_owned()  # type: ignore[attr-defined]
+    assert count >= 3

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import func
+from func.backends.llvm import machine
 from func.interpreters.core.scopes import Turns
 from func.interpreters.primitives.structural import slicing
 from tests.support.threads import in_threads, quick_turns
@@ -226,3 +229,26 @@ def test_kept_memory_is_dropped_in_one_step() -> None:
     while run(place):
         place += 1
     assert place > 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.parametrize("place", range(1, 40))
+def test_interrupts_before_a_fork_leave_the_lock_of_the_compiler_free(
+    place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)  # what functions before a fork raise
+
+    def fork_and_wait() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def takes_the_lock() -> None:
+        with machine.lock:
+            pass
+
+    _interrupted(fork_and_wait, "machine.py", "_before_fork", place)
+    assert _can_run_elsewhere(takes_the_lock)

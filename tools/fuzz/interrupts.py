@@ -1,4 +1,4 @@
-"""Ctrl-C anywhere: KeyboardInterrupt before a random bytecode, or by a timer; afterwards all is as it was.
+"""Ctrl-C anywhere: KeyboardInterrupt at a random place of Python's code, or by a timer; afterwards all is as it was.
 
 A program runs until the interrupt comes. Then NumPy's functions are its own, no transform, mode or hook is in force, no
 lock is held, and the same program has the same result.
@@ -6,6 +6,7 @@ lock is held, and the same program has the same result.
 
 from __future__ import annotations
 
+import dis
 import functools
 import random
 import signal
@@ -264,18 +265,30 @@ def _expected(name: str) -> tuple[list[Any], int]:
     return _leaves(value), count
 
 
+_CHECKED = {dis.opmap[name] for name in dis.opmap if name.startswith(("CALL", "RESUME", "JUMP_BACKWARD", "SEND"))}
+"""The bytecodes after which Python looks for signals: no others, so that `with lock:` has no gap before its end."""
+
+
 def _run_until(run: Callable[[], Any], place: int) -> int:
-    """Run with an interrupt before one bytecode; how many bytecodes ran."""
+    """Run with an interrupt at one of the places where Python looks for signals; how many places there were."""
     count = 0
 
     def trace(frame: Any, event: str, arg: Any) -> Any:
-        nonlocal count
-        frame.f_trace_opcodes = True
-        count += 1
-        if count == place:
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return trace
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        code, was_checked = frame.f_code.co_code, True
+
+        def trace_inside(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal count, was_checked
+            if event == "opcode":
+                if was_checked:
+                    count += 1
+                    if count == place:
+                        sys.settrace(None)
+                        raise KeyboardInterrupt
+                was_checked = code[frame.f_lasti] in _CHECKED
+            return trace_inside
+
+        return trace_inside
 
     before = sys.gettrace()
     sys.settrace(trace)
@@ -392,7 +405,7 @@ def case(choices: random.Random, tally: Tally) -> None:
         expected, places = _expected(name)
         if choices.random() < 0.75 or threading.current_thread() is not threading.main_thread():
             place = choices.randrange(1, places + 1)
-            tally.show(f"{name}: interrupted before bytecode {place} of {places}")
+            tally.show(f"{name}: interrupted at place {place} of {places}")
             end = functools.partial(_run_until, PROGRAMS[name], place)
         else:
             seconds = choices.random() * 0.01

@@ -18,6 +18,7 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
 from func.backends.llvm.call_stubs.signature import (
+    ANOTHER_PATH,
     LARGEST_INT,
     OVERLAP,
     PYTHON_TYPES,
@@ -221,13 +222,14 @@ def python_stub(
             if start < address + size and address < start + inputs[place].nbytes:
                 return failed(OVERLAP, *args)
         outputs = [np.empty(leaf.shape, leaf.dtype) for leaf in results]
+        count = [] if signature.expected is None else [np.empty((), np.int64)]
         arena = arenas.pop() if arenas else np.empty(signature.arena + ALIGNMENT, np.uint8)
         scratch = -(-arena.ctypes.data // ALIGNMENT) * ALIGNMENT
-        status = call(_pointers(inputs), _pointers(outputs), scratch)
+        status = call(_pointers(inputs), _pointers(outputs + count), scratch)
         if signature.arena <= MAX_SPARE_ARENA:
             arenas.append(arena)
-        if status:
-            return failed(status, *args)
+        if status or (count and count[0] != signature.expected):
+            return failed(status or ANOTHER_PATH, *args)
         return unflatten(signature.result, _result_objects(results, outputs))
 
     stub.owner, stub.release = owner, arenas.clear  # type: ignore[attr-defined]

@@ -112,6 +112,7 @@ class NativeExecutable:
         separate: tuple[tuple[int, int], ...] = (),
         fixed: tuple[tuple[int, int, int], ...] = (),
         keeps_outputs: bool = True,
+        expected: int | None = None,
     ) -> Callable[..., Any]:
         """A callable of arguments in these trees; see `StubSignature` for the other parameters.
 
@@ -119,7 +120,9 @@ class NativeExecutable:
         """
         size = sum([_bytes(buffer) for buffer in (*self.interface.inputs, *self.interface.outputs)])
         releases_gil = size >= LONG_CALL
-        signature = StubSignature(args, result, self.interface.arena, releases_gil, separate, fixed, keeps_outputs)
+        signature = StubSignature(
+            args, result, self.interface.arena, releases_gil, separate, fixed, keeps_outputs, expected
+        )
         return bind_deferred(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -135,13 +138,16 @@ class NativeExecutable:
         failed: Callable[..., Any],
         separate: tuple[tuple[int, int], ...] = (),
         fixed: tuple[tuple[int, int, int], ...] = (),
+        expected: int | None = None,
     ) -> Callable[..., Any] | None:
         """A callable of arguments like these, trees of arrays, with the whole result; None if a stub cannot take or
-        make such trees."""
-        result = unflatten([leaf_of(output) for output in self.interface.outputs])
+        make such trees. With `expected`, the last output is no part of the result."""
+        outputs = self.interface.outputs if expected is None else self.interface.outputs[:-1]
+        result = unflatten([leaf_of(output) for output in outputs])
         try:
             trees = tuple([tree_of(arg) for arg in args])
-            return self.stub(trees, result, slow, failed, separate, fixed) if _is_plain(result) else None
+            keywords: dict[str, Any] = {"separate": separate, "fixed": fixed, "expected": expected}
+            return self.stub(trees, result, slow, failed, **keywords) if _is_plain(result) else None
         except Mismatch:
             return None
 

@@ -19,6 +19,8 @@ LARGEST_INT: Final = 2**63 - 1
 
 OVERLAP: Final = 4
 """The status of a call whose arguments overlap and must not."""
+ANOTHER_PATH: Final = 8
+"""The status of a call whose last output is not the expected number."""
 
 
 class Mismatch(Exception):
@@ -78,7 +80,8 @@ class StubSignature(NamedTuple):
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
     during the computation. The leaves of the arguments at the places in a pair of `separate` must not overlap in
     memory, nor one with memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs` the stub
-    keeps references to large arrays that it has returned, and reuses them once nothing else refers to them.
+    keeps references to large arrays that it has returned, and reuses them once nothing else refers to them. With
+    `expected`, the program has a last output that is no part of the result: an int64, which must be this number.
     """
 
     args: tuple[Tree, ...]
@@ -88,6 +91,7 @@ class StubSignature(NamedTuple):
     separate: tuple[tuple[int, int], ...] = ()
     fixed: tuple[tuple[int, int, int], ...] = ()
     keeps_outputs: bool = True
+    expected: int | None = None
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:

@@ -25,7 +25,7 @@ from func.backends.ir import (
     VoidType,
 )
 from func.backends.llvm.call_stubs import capi
-from func.backends.llvm.call_stubs.signature import OVERLAP
+from func.backends.llvm.call_stubs.signature import ANOTHER_PATH, OVERLAP
 from func.backends.llvm.call_stubs.stub_table import (
     ALIGNMENT,
     ARRAYS_PER_OUTPUT,
@@ -555,6 +555,10 @@ def _emit_compute(module: Module) -> Function:
     in_frame = b.at(frame, b.head(Head.ARENA))
     arena = b.choose_if(has_array, lambda: _aligned(b, b.read(array, capi.ARRAY_DATA)), lambda: in_frame)
     places = [b.at(frame, b.head(place)) for place in (Head.INPUT_ADDRESSES, Head.OUTPUT_ADDRESSES)]
+    count = b.head(Head.COUNT)
+    is_counted = b.different(count, WORD(0))
+    with b.if_then(is_counted):
+        b.write(b.at(frame, count), b.at(frame, b.head(Head.COUNT_ADDRESS)))
     releases = b.different(b.head(Head.RELEASES_GIL), WORD(0))
     thread = b.choose_if(releases, lambda: b.call_c("PyEval_SaveThread"), lambda: NULL)
     outcome = b.call_at(b.head(Head.RUN, POINTER), *places, arena, result=INT)
@@ -563,7 +567,14 @@ def _emit_compute(module: Module) -> Function:
     with b.if_then(has_array):
         b.call(keep, [table, array])
     b.write(outcome, status)
-    b.ret(b.equal(outcome, INT(0)))
+    b.require(b.equal(outcome, INT(0)), b.block_returning(BIT(0)))
+    another = b.append_basic_block("another_path")
+    with b.goto_block(another):
+        b.write(INT(ANOTHER_PATH), status)
+        b.ret(BIT(0))
+    with b.if_then(is_counted):
+        b.require(b.equal(b.read(b.at(frame, count), 0, WORD), b.head(Head.EXPECTED)), another)
+    b.ret(BIT(1))
     return b.function
 
 

@@ -82,7 +82,11 @@ class Head:
     BYTE_DTYPE = 21
     PAIR_BYTES = 22
     FIRST_PAIR = 23
-    SIZE = 24
+    COUNT = 24
+    """Offset in the frame of an output that must be EXPECTED, or 0 if there is none."""
+    COUNT_ADDRESS = 25
+    EXPECTED = 26
+    SIZE = 27
 
 
 class Separate:
@@ -227,6 +231,9 @@ class StubTable:
         self._inputs = self._allocate(WORD_SIZE * len(list(leaves(signature.args))))
         self._outputs = self._allocate(WORD_SIZE * len(results))
         self.head[Head.INPUT_ADDRESSES], self.head[Head.OUTPUT_ADDRESSES] = self._inputs, self._outputs
+        if signature.expected is not None:
+            self.head[Head.EXPECTED], self.head[Head.COUNT_ADDRESS] = signature.expected, self._allocate()
+            self.head[Head.COUNT] = self._allocate()
         for place, tree in enumerate(signature.args):
             self._add_node(tree, Fetch.ARGUMENT, 0, place, is_shared=False)
         self.head[Head.NODE_BYTES] = WORD_SIZE * len(self._records)

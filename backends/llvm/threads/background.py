@@ -43,17 +43,17 @@ def is_done() -> bool:
 def _start() -> None:
     """Start the thread; if no thread can start, run the tasks here."""
     global _thread
-    if not _starting.acquire(blocking=False):  # another thread is in this function
+    if _starting.locked():  # another thread is in this function
         return
-    try:
-        if not _is_ending():
+    with _starting:  # after `acquire` and before `try` an interrupt would leave it held
+        if _is_ending() or (_thread is not None and _thread.is_alive()):
+            return
+        try:
             _thread = threading.Thread(target=_wait_and_work, name="func.backends.llvm.threads.background")
             _thread.start()
-    except RuntimeError as error:
-        messages.debug("native code is completed without a thread: %s", error)
-        finish()
-    finally:
-        _starting.release()
+        except RuntimeError as error:
+            messages.debug("native code is completed without a thread: %s", error)
+            finish()
 
 
 def _is_ending() -> bool:

@@ -52,6 +52,7 @@ def failed(status: int, *args: Any) -> Any:
 def bound(make: Any, signature: StubSignature, body: Callable[[list[int], list[int], int], int], **options: Any) -> Any:
     """A stub whose program is a Python function of input addresses, output addresses and scratch address."""
     counts = [len(list(signatures.leaves(tree))) for tree in (signature.args, signature.result)]
+    counts[1] += signature.expected is not None
 
     def run(inputs: int, outputs: int, arena: int) -> int:
         return body(addresses(inputs, counts[0]), addresses(outputs, counts[1]), arena or 0)
@@ -260,6 +261,25 @@ def test_a_status_goes_to_the_failure_function(make: Any) -> None:
         assert (word, status) == ("failed", -7) and passed is argument
         del passed
     assert before == (sys.getrefcount(X), sys.getrefcount(argument), sys.getrefcount(np.dtype(float)))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("result", [X, 1.0, (X, {"a": None}), None, ()], ids=repr)
+def test_a_last_output_that_is_not_the_expected_number_goes_to_the_failure_function(make: Any, result: Any) -> None:
+    found, status = 0, 0
+
+    def body(inputs: list[int], outputs: list[int], arena: int) -> int:
+        ctypes.c_int64.from_address(outputs[-1]).value = found
+        return status
+
+    call = bound(make, StubSignature((tree_of([X]),), tree_of(result), expected=3), body)
+    cases = [((3, 0), None), ((2, 0), 8), ((4, 0), 8), ((-3, 0), 8), ((3 + 2**32, 0), 8), ((3, 1), 1), ((2, 2), 2)]
+    for (found, status), right in cases:  # noqa: B007
+        before = sys.getrefcount(X)
+        outcome = call([X])
+        assert outcome[:2] == ("failed", right) if right else type(outcome) is type(result)
+        del outcome
+        assert before == sys.getrefcount(X)
 
 
 class Stop(Exception):

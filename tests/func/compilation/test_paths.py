@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
 import threading
 import warnings
 from collections.abc import Callable
@@ -249,7 +252,7 @@ def test_threads_walk_all_paths() -> None:
     assert not faults
 
 
-def test_guards_are_shown_and_exports_refuse_them() -> None:
+def test_guards_are_shown_and_programs_refuse_them() -> None:
     jitted = func.jit(early)
     lowered = jitted.lower(VECTORS[1])
     assert [text.split("\n")[0] for text in lowered.guards] == [
@@ -259,11 +262,63 @@ def test_guards_are_shown_and_exports_refuse_them() -> None:
         "guard: 3",
     ]
     assert "np.isnan(x).any()" in str(lowered)
-    for export in (func.to_source, func.to_c):
+    for refuses in (jitted.trace, func.make_program(early)):
         with pytest.raises(StagingError, match=r"np\.isnan"):
-            export(jitted)(VECTORS[1])
-        with pytest.raises(StagingError, match=r"np\.isnan"):
-            export(early)(VECTORS[1])
+            refuses(VECTORS[1])
+    with pytest.raises(StagingError, match="is not known"):
+        func.make_program(jitted)(VECTORS[1])
+
+
+def asking(x: Any, n: Any) -> Any:
+    """Questions for truth values, an integer and a count; a table that is read at an index that depends on values."""
+    if np.any(x < 0):
+        raise ValueError("negative")
+    for _ in range(n):
+        x = np.sqrt(x) + 1
+    if x[int(n) - 1] > 2:
+        return x[x > 2].sum()
+    return func.while_loop(lambda c: c[0] < 9, lambda c: (c[0] * 2,), (x[0],))[0] if x[0] > 0 else x[1]
+
+
+def exported(kind: str, f: Callable[..., Any], *args: Any) -> Callable[..., Any]:
+    """The code that an export makes for arguments."""
+    if kind == "c":
+        if shutil.which("cc") is None:
+            pytest.skip("no C compiler")
+        return func.to_c(f)(*args).load(flags=["-std=c99", "-O1"])
+    space: dict[str, Any] = {}
+    exec(func.to_source(f)(*args), space)
+    function: Callable[..., Any] = space[f.__name__]
+    return function
+
+
+@pytest.mark.parametrize("kind", ["source", "c"])
+@pytest.mark.parametrize("f", [asking, func.jit(asking)], ids=["plain", "jitted"])
+def test_exports_write_a_path_and_check_its_guards_first(kind: str, f: Callable[..., Any]) -> None:
+    kinds = [([1.0, 9.0], 1), ([1.0, 9.0], 2), ([1.0, 0.5], 1), ([0.0, 0.0], 0), ([9.0, 0.5], 1), ([-1.0, 1.0], 1)]
+    calls = [(np.array(x), n) for x, n in kinds]
+    for traced in calls[:4]:
+        code, followed = exported(kind, f, *traced), 0
+        for x, n in calls:
+            try:
+                got = code(x, n)
+            except ValueError as error:
+                assert "this code is for arguments where `" in str(error) and "(test_paths.py:" in str(error)
+                continue
+            followed += 1
+            np.testing.assert_allclose(got, asking(x, n), rtol=1e-12)
+        assert 0 < followed < len(calls)
+        np.testing.assert_allclose(code(*traced), asking(*traced), rtol=1e-12)
+
+
+def test_the_header_of_exported_c_has_the_guards() -> None:
+    header = func.to_c(asking)(np.ones(2), 1).header
+    assert (
+        "or 2, without outputs, unless" in header
+        and "(test_paths.py:" in header
+        and os.path.dirname(__file__) not in header
+    )
+    assert "without outputs" not in func.to_c(np.sin)(1.0).header
 
 
 def test_masks_of_nothing_ask_nothing() -> None:
@@ -293,3 +348,24 @@ def test_integers_of_numbers_are_those_of_python(x: float) -> None:
             jitted(x)
     else:
         assert jitted(x) == right and func.jit(lambda x: x * int(x))(x) == right
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_paths_travel_in_a_pickle(f: Callable[..., Any], compiler: str) -> None:
+    jitted, slope = func.jit(f, compiler=compiler), func.jit(func.grad(f), compiler=compiler)
+    for x in VECTORS:
+        outcome(jitted, x)
+    kept = jitted.cache_info().currsize
+    again = pickle.loads(pickle.dumps(jitted))
+    assert again.cache_info().currsize == kept
+    for place in (5, 4, 3, 2, 1, 0, 1, 2, 1, 2, 4):
+        same(outcome(again, VECTORS[place]), outcome(f, VECTORS[place]))
+    raised = f is early  # a path that raises is traced by each call
+    assert again.cache_info().currsize == kept and (raised or again.cache_info().misses == 0)
+    if f is truths:
+        rights = [outcome(slope, x) for x in VECTORS[:3]]
+        travelled = pickle.loads(pickle.dumps(slope))
+        for x, right in zip(VECTORS, rights, strict=False):
+            same(outcome(travelled, x), right)
+        assert travelled.cache_info().misses == 0
