@@ -68,7 +68,8 @@ _NUMBER_HINT = (
 _OBJECTS_TEXT = (
     "NumPy made an array of Python objects of a list with a traced value, and its loops over objects compute "
     "something else than those over numbers, or nothing{line}\n"
-    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape))."
+    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape)); in place of "
+    "np.broadcast, np.broadcast_arrays or np.broadcast_shapes(x.shape, y.shape)."
 )
 _NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
 _WORDS_OF_OBJECTS = (
@@ -123,7 +124,7 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     """The suggestion: the traced version of the called library function, else one by the instruction."""
     frame = user_frame(2)
     calls = library_calls(2)
-    if not calls and (instead := _hint_of_call(called_object(frame))):
+    if not calls and not otherwise.startswith("np.") and (instead := _hint_of_call(called_object(frame))):
         return instead
     hint = library_hint(calls, otherwise) if calls else library_hint(_compiled_call(frame), otherwise, looks=False)
     if hint is not None:
@@ -141,6 +142,15 @@ def _hint_of_call(called: Any) -> str:
     module = getattr(called, "__module__", "")
     if module == "math":
         return f"math.{name} takes numbers of Python: write {_INSTEAD_OF_MATH.get(name, f'np.{name}(x)')}."
+    if called is vars(np.dtype)["type"]:
+        return "The class of a dtype makes a plain number: write x.astype(dtype), or x as it is if it has this dtype."
+    if isinstance(getattr(called, "__self__", None), (np.random.Generator, np.random.RandomState)):
+        return (
+            f"NumPy's {name} takes plain numbers: draw without parameters and compute with the sample, mean + scale * "
+            "rng.normal(size=n), x[rng.permutation(n)], or use func.random."
+        )
+    if module == "numpy" and name in _OF_PLAIN_NUMBERS:
+        return f"np.{name} takes plain numbers: write {_OF_PLAIN_NUMBERS[name]}."
     if isinstance(called, type) and issubclass(called, np.generic):
         return f"np.{name} makes a plain number: write x.astype(np.{name}); x.dtype says what it is already."
     if name and called in (max, min):
@@ -153,6 +163,10 @@ def _hint_of_call(called: Any) -> str:
     return ""
 
 
+_OF_PLAIN_NUMBERS = {
+    "arange": "start + step * np.arange(n), with a number of steps n that is not traced, or np.linspace(start, stop, n)"
+}
+"""Suggestions for functions of NumPy that make arrays by the values of their arguments."""
 _WRITING_METHODS = ("fill", "put", "itemset", "partition", "sort")
 _MAKING = {f.__name__: f for f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)}
 """NumPy's functions that make arrays of anything, as they are outside of transforms."""

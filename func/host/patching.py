@@ -26,6 +26,7 @@ import numpy as np
 
 from func.host.bytecode import calls_attribute, reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import is_engine_file
@@ -149,7 +150,7 @@ def adopt_results(creators: dict[str, Any], applies: Callable[[], bool]) -> None
     global _adopts
     if _adopts is None:
         for name, value in creators.items():
-            setattr(TracedModule, name, _attribute(name, value, applies))
+            setattr(TracedModule, name, _attribute(name, value, is_inside if name in _originals else applies))
         _adopts = applies
 
 
@@ -203,8 +204,8 @@ def _attribute(
                 frame = sys._getframe(1)
                 if only_calls and not calls_attribute(frame):
                     return present
-                if namespace is not _namespace and is_engine_file(frame.f_code.co_filename):
-                    return present  # func's own numbers
+                if type(value) is _Late and not only_calls and is_engine_file(frame.f_code.co_filename):
+                    return present
                 if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
                     return value.value() if type(value) is _Late else value
         elif present is read:
@@ -440,7 +441,9 @@ for _name in _NAMES:
     replace(**{_name: _converter(_name)})
 replace_late("func.numpy.concatenators", "r_", "c_")
 replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
-replace_late("func.numpy.casts", "require")
+replace_late(
+    "func.numpy.casts", "require", "full", "fromiter", "asarray_chkfinite", "apply_along_axis", "piecewise"
+)
 
 
 _VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")
@@ -452,9 +455,15 @@ def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(vectorize_call)
     def call(self: Any, func: Any, args: Any) -> Any:
         try:
-            if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
-                return _VECTORIZED_CALL.value()(self, func, args)
-            return vectorize_call(self, func, args)
+            if not (TRACED.run or TRACED.stay):
+                return vectorize_call(self, func, args)
+            if not any([holds_tracer(x) and is_traced(x) for x in args]):
+                try:
+                    return vectorize_call(self, func, args)
+                except Exception as error:
+                    if not isinstance(error.__cause__ or error, FuncError):
+                        raise  # else: results of a function that refers to traced values
+            return _VECTORIZED_CALL.value()(self, func, args)
         except Exception as error:
             hide_outside(error)
             raise

@@ -306,14 +306,15 @@ def install(module: str) -> None:
 
 
 def entries(module: types.ModuleType, table: str) -> Iterator[str]:
-    """The entries of a table; for `-module.*` one for each public name, for `Class.{a, b}` one for each method."""
+    """The entries of a table; for `-module.*` and `~*` one for each public name, for `Class.{a, b}` for each method."""
     for entry in re.sub(r",\s+", ",", table).split():
         before, _, rest = entry.partition("{")
         inner, _, after = rest.partition("}")
         if rest:
             yield from [f"{before}{name}{after}" for name in inner.split(",")]
-        elif entry.endswith(".*"):
-            yield from [f"{entry[:-1]}{name}" for name in getattr(module, entry[1:-2]).__all__]
+        elif entry.endswith("*"):
+            public = getattr(module, entry[1:-2]) if entry[1:-2] else module
+            yield from [f"{entry[:-1]}{name}" for name in public.__all__ if callable(getattr(public, name))]
         else:
             yield entry
 
