@@ -1,0 +1,158 @@
+"""Functions of NumPy code in every transform, against central differences and NumPy's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import func
+
+STEP = 1e-6
+
+
+def leaves(out: Any) -> list[Any]:
+    """The arrays of a result: of tuples, lists and dicts in their order."""
+    if isinstance(out, dict):
+        out = list(out.values())
+    if isinstance(out, (tuple, list)):
+        return [leaf for item in out for leaf in leaves(item)]
+    return [out]
+
+
+def loss_of(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A smooth real number made of all floating-point results."""
+
+    def loss(*args: Any) -> Any:
+        total = 0.0
+        for place, leaf in enumerate(leaves(f(*args))):
+            kind = np.result_type(leaf).kind
+            if kind in "fc":
+                total = total + (1 + 0.37 * place) * np.sum(np.sin(np.real(leaf)))
+            if kind == "c":
+                total = total + np.sum(np.cos(np.imag(leaf)))
+        return total
+
+    return loss
+
+
+def differences(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """The central differences of a real function by each element of each argument."""
+    slopes = []
+    for place, arg in enumerate(args):
+        slope = np.zeros(np.shape(arg))
+        for index in np.ndindex(slope.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [copied(a) for a in args]
+                one = np.array(arg, float)
+                one[index] += sign * STEP * max(1.0, abs(one[index]))
+                moved[place] = one if one.ndim else float(one)
+                ends.append(np.asarray(f(*moved)))
+            slope[index] = (ends[0] - ends[1]) / (2 * STEP * max(1.0, abs(float(np.asarray(arg)[index]))))
+        slopes.append(slope)
+    return slopes
+
+
+def copied(value: Any) -> Any:
+    """An argument that the function may write."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def difference(got: Any, expected: Any, tolerance: float = 1e-9) -> str:
+    """What differs in structure, dtype, shape or value; empty if nothing does."""
+    pairs = list(zip(leaves(got), leaves(expected), strict=False))
+    if len(leaves(got)) != len(leaves(expected)):
+        return f"{len(leaves(got))} arrays, not {len(leaves(expected))}"
+    for one, want in pairs:
+        a, b = np.asarray(one), np.asarray(want)
+        if a.shape != b.shape or (tolerance < 1e-8 and a.dtype != b.dtype):
+            return f"{a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=1.0) if b.dtype.kind in "fc" else 1.0
+        if not np.allclose(a, b, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+            return f"{a.tolist()}, not {b.tolist()}"
+    return ""
+
+
+def stacked(outs: Sequence[Any]) -> Any:
+    """Results of the same structure as arrays with a first axis."""
+    columns = zip(*[leaves(out) for out in outs], strict=True)
+    return [np.stack([np.asarray(item) for item in column]) for column in columns]
+
+
+def checks(f: Callable[..., Any], args: Sequence[Any], second: bool = True) -> Iterator[tuple[str, Callable[[], str]]]:
+    """For each transform what differs from NumPy's values and from differences."""
+    places, loss = tuple(range(len(args))), loss_of(f)
+    near = [arg * 1.01 for arg in args]
+    values = [f(*map(copied, point)) for point in (args, near)]
+    has_derivative = any([np.asarray(leaf).dtype.kind in "fc" for leaf in leaves(values[0])])
+    gradient = func.grad(loss, argnums=places)
+    slopes = differences(loss, args) if has_derivative else []
+
+    def jitted(g: Callable[..., Any], expected: Sequence[Any], tolerance: float) -> str:
+        compiled = func.jit(g)
+        points = (args, near, args)[: len(expected)]
+        return next(
+            filter(None, [difference(compiled(*p), want, tolerance) for p, want in zip(points, expected, strict=True)]),
+            "",
+        )
+
+    ones = tuple([np.ones_like(arg) if isinstance(arg, np.ndarray) else 1.0 for arg in args])
+    batches = [np.stack([np.asarray(a), np.asarray(b)]) for a, b in zip(args, near, strict=True)]
+    yield "value", lambda: difference(func.jvp(f, tuple(args), ones)[0], values[0])
+    yield "vmap", lambda: difference(func.vmap(f)(*batches), stacked(values))
+    yield "jit", lambda: jitted(f, [*values, values[0]], 1e-9)
+    if not has_derivative:
+        return
+    yield "grad", lambda: difference(gradient(*args), slopes, 2e-6)
+    total = sum([np.sum(slope) for slope in slopes])
+    yield "jvp", lambda: difference(func.jvp(loss, tuple(args), ones)[1], total, 2e-6 * max(1, len(args)))
+    yield "jit(grad)", lambda: jitted(gradient, [slopes], 2e-6)
+    if second:
+        yield "jacobian", lambda: difference(jacobian_along(f, args, ones), slope_along(f, args, ones), 2e-6)
+        yield "hessian", lambda: difference(curvature(loss, args, ones), slope_along(gradient, args, ones), 2e-5)
+
+
+def slope_along(f: Callable[..., Any], args: Sequence[Any], direction: Sequence[Any]) -> list[Any]:
+    """The central difference of all results along a direction."""
+    ends = [leaves(f(*[a + sign * STEP * d for a, d in zip(args, direction, strict=True)])) for sign in (1, -1)]
+    return [
+        (np.asarray(a) - np.asarray(b)) / (2 * STEP)
+        for a, b in zip(*ends, strict=True)
+        if np.asarray(a).dtype.kind in "fc"
+    ]
+
+
+def jacobian_along(f: Callable[..., Any], args: Sequence[Any], direction: Sequence[Any]) -> list[Any]:
+    """The Jacobian of all floating-point results times a direction."""
+
+    def vector(*args: Any) -> Any:
+        return [leaf for leaf in leaves(f(*args)) if np.result_type(leaf).kind in "fc"]
+
+    rows = func.jacobian(vector, argnums=tuple(range(len(args))))(*args)
+    return [contracted(columns, direction) for columns in rows]
+
+
+def curvature(loss: Callable[..., Any], args: Sequence[Any], direction: Sequence[Any]) -> list[Any]:
+    """The Hessian times a direction."""
+    rows = func.hessian(loss, argnums=tuple(range(len(args))))(*args)
+    return [contracted(columns, direction) for columns in rows]
+
+
+def contracted(columns: Sequence[Any], direction: Sequence[Any]) -> Any:
+    """Derivatives by several arguments times a direction."""
+    return sum([np.tensordot(c, d, np.ndim(d)) for c, d in zip(columns, direction, strict=True)])
+
+
+def outcomes(f: Callable[..., Any], args: Sequence[Any], second: bool = True) -> dict[str, str]:
+    """The transforms that differ or refuse, and how."""
+    found = {}
+    for name, check in checks(f, args, second):
+        try:
+            result = check()
+        except Exception as error:
+            result = f"{type(error).__name__}: {error}"
+        if result:
+            found[name] = result
+    return found
