@@ -254,7 +254,7 @@ def register_node(
 
 
 def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
-    """Let instances of a dataclass be trees: their fields are children, except those in `static`, which are metadata.
+    """Let instances of a dataclass, or of a class of attrs, be trees: their fields are children, except those in `static`, which are metadata.
 
     Static fields stay unchanged and must be hashable; `jit` traces anew for each of their values. A field with
     `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or `__post_init__`,
@@ -287,9 +287,10 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
         return functools.partial(register_dataclass, static=static)
     import dataclasses  # which takes as long as three modules of `import func`
 
-    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):  # type: ignore[redundant-expr]
+    of_attrs = getattr(cls, "__attrs_attrs__", None)
+    if not (isinstance(cls, type) and (of_attrs or dataclasses.is_dataclass(cls))):  # type: ignore[redundant-expr]
         raise TypeError(f"func.tree.register_dataclass takes a dataclass, not {cls!r}; write it above @dataclass")
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+    fields = {field.name: field for field in of_attrs or dataclasses.fields(cls)}
     names = {static} if isinstance(static, str) else set(static)
     if unknown := sorted(names - set(fields)):
         raise ArgumentError(

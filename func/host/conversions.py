@@ -376,9 +376,11 @@ _INSTEAD = {
     "t": "x.T",
     "to": "x.astype(dtype); an array lives where its data are",
     "topk": "np.sort(x)[..., -k:]",
+    "to_numpy": "x itself: pandas and xarray objects are passed as arrays",
     "type": "x.astype(dtype)",
     "unbind": "list(x)",
     "unfold": "np.lib.stride_tricks.sliding_window_view(x, size)",
+    "values": "x itself: pandas and xarray objects are passed as arrays",
     "unsqueeze": "np.expand_dims(x, axis)",
     "zero_": "x.fill(0)",
 }
