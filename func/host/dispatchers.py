@@ -30,10 +30,11 @@ from func.interpreters.core import CARRIERS, TRACED, Tracer
 
 SEQUENCES = (list, tuple)
 _SET_OF_SEQUENCES = frozenset(SEQUENCES)
-NUMBERS = frozenset(
-    {"atol", "default", "dx", "fill_value", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
+NOT_ASKED = frozenset(
+    "atol correction ddof default discont dx fill_value indices initial left mean nan neginf ord period posinf range "
+    "rcond repeats right rtol shift tol val where".split()
 )
-"""Parameters for a number, which NumPy does not ask though it may be traced."""
+"""Parameters that NumPy does not ask though they may be traced."""
 OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
 """Functions in C that take types and memory, and no list for an array."""
 MAX_DEPTH = 32
@@ -105,7 +106,7 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     if returned is None:
         return None
     own = [places[i] for i in returned]
-    relevant = f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NUMBERS]])},)"
+    relevant = f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NOT_ASKED and i not in returned]])},)"
     tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
     return (
         f"def dispatcher({', '.join(signature)}):\n"

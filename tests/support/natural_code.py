@@ -12,6 +12,20 @@ import func
 STEP = 1e-6
 
 
+class Row:
+    """A function, the arguments at which it is differentiated, and what it needs.
+
+    `intercept`: it runs in `func.intercept()`. `refuses`: the transforms that refuse it today, each with a word of the
+    error.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *args: Any, intercept: bool = False, refuses: dict[str, str] | None = None
+    ) -> None:
+        self.function, self.args = function, args
+        self.intercept, self.refuses = intercept, refuses or {}
+
+
 def leaves(out: Any) -> list[Any]:
     """The arrays of a result: of tuples, lists and dicts in their order."""
     if isinstance(out, dict):
@@ -21,36 +35,49 @@ def leaves(out: Any) -> list[Any]:
     return [out]
 
 
-def loss_of(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A smooth real number made of all floating-point results."""
+def loss_of(f: Callable[..., Any], scales: Sequence[float] = ()) -> Callable[..., Any]:
+    """A smooth real number made of all floating-point results, which have these orders of magnitude."""
 
     def loss(*args: Any) -> Any:
         total = 0.0
         for place, leaf in enumerate(leaves(f(*args))):
             kind = np.result_type(leaf).kind
+            scale = scales[place] if scales else 1.0
             if kind in "fc":
-                total = total + (1 + 0.37 * place) * np.sum(np.sin(np.real(leaf)))
+                total = total + (1 + 0.37 * place) * np.sum(np.sin(np.real(leaf) / scale))
             if kind == "c":
-                total = total + np.sum(np.cos(np.imag(leaf)))
+                total = total + np.sum(np.cos(np.imag(leaf) / scale))
         return total
 
     return loss
 
 
+def scales_of(out: Any) -> list[float]:
+    """The orders of magnitude of results."""
+    return [float(max(1.0, np.max(np.abs(np.asarray(leaf)), initial=0.0))) for leaf in leaves(out)]
+
+
+def size(arg: Any) -> Any:
+    """The magnitude of each element of an argument, one for zeros."""
+    magnitude = np.abs(np.asarray(arg, float))
+    return np.where(magnitude > 0, magnitude, 1.0)
+
+
 def differences(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """The central differences of a real function by each element of each argument."""
+    """The central differences of a real function by each element of each argument, times the element's magnitude."""
     slopes = []
     for place, arg in enumerate(args):
         slope = np.zeros(np.shape(arg))
+        steps = STEP * size(arg)
         for index in np.ndindex(slope.shape):
             ends = []
             for sign in (1, -1):
                 moved = [copied(a) for a in args]
                 one = np.array(arg, float)
-                one[index] += sign * STEP * max(1.0, abs(one[index]))
+                one[index] += sign * steps[index]
                 moved[place] = one if one.ndim else float(one)
                 ends.append(np.asarray(f(*moved)))
-            slope[index] = (ends[0] - ends[1]) / (2 * STEP * max(1.0, abs(float(np.asarray(arg)[index]))))
+            slope[index] = (ends[0] - ends[1]) / (2 * STEP)
         slopes.append(slope)
     return slopes
 
@@ -83,11 +110,16 @@ def stacked(outs: Sequence[Any]) -> Any:
 
 def checks(f: Callable[..., Any], args: Sequence[Any], second: bool = True) -> Iterator[tuple[str, Callable[[], str]]]:
     """For each transform what differs from NumPy's values and from differences."""
-    places, loss = tuple(range(len(args))), loss_of(f)
+    places, magnitudes = tuple(range(len(args))), [size(arg) for arg in args]
     near = [arg * 1.01 for arg in args]
     values = [f(*map(copied, point)) for point in (args, near)]
+    loss = loss_of(f, scales_of(values[0]))
     has_derivative = any([np.asarray(leaf).dtype.kind in "fc" for leaf in leaves(values[0])])
-    gradient = func.grad(loss, argnums=places)
+    slopes_of = func.grad(loss, argnums=places)
+
+    def gradient(*args: Any) -> Any:
+        return [slope * magnitude for slope, magnitude in zip(slopes_of(*args), magnitudes, strict=True)]
+
     slopes = differences(loss, args) if has_derivative else []
 
     def jitted(g: Callable[..., Any], expected: Sequence[Any], tolerance: float) -> str:
@@ -98,20 +130,20 @@ def checks(f: Callable[..., Any], args: Sequence[Any], second: bool = True) -> I
             "",
         )
 
-    ones = tuple([np.ones_like(arg) if isinstance(arg, np.ndarray) else 1.0 for arg in args])
+    tangent = tuple([m if isinstance(a, np.ndarray) else float(m) for a, m in zip(args, magnitudes, strict=True)])
     batches = [np.stack([np.asarray(a), np.asarray(b)]) for a, b in zip(args, near, strict=True)]
-    yield "value", lambda: difference(func.jvp(f, tuple(args), ones)[0], values[0])
+    yield "value", lambda: difference(func.jvp(f, tuple(args), tangent)[0], values[0])
     yield "vmap", lambda: difference(func.vmap(f)(*batches), stacked(values))
     yield "jit", lambda: jitted(f, [*values, values[0]], 1e-9)
     if not has_derivative:
         return
     yield "grad", lambda: difference(gradient(*args), slopes, 2e-6)
     total = sum([np.sum(slope) for slope in slopes])
-    yield "jvp", lambda: difference(func.jvp(loss, tuple(args), ones)[1], total, 2e-6 * max(1, len(args)))
+    yield "jvp", lambda: difference(func.jvp(loss, tuple(args), tangent)[1], total, 2e-6 * max(1, len(args)))
     yield "jit(grad)", lambda: jitted(gradient, [slopes], 2e-6)
     if second:
-        yield "jacobian", lambda: difference(jacobian_along(f, args, ones), slope_along(f, args, ones), 2e-6)
-        yield "hessian", lambda: difference(curvature(loss, args, ones), slope_along(gradient, args, ones), 2e-5)
+        yield "jacobian", lambda: difference(jacobian_along(f, args, tangent), slope_along(f, args, tangent), 2e-6)
+        yield "hessian", lambda: difference(curvature(loss, args, tangent), slope_along(gradient, args, tangent), 2e-5)
 
 
 def slope_along(f: Callable[..., Any], args: Sequence[Any], direction: Sequence[Any]) -> list[Any]:
@@ -135,9 +167,9 @@ def jacobian_along(f: Callable[..., Any], args: Sequence[Any], direction: Sequen
 
 
 def curvature(loss: Callable[..., Any], args: Sequence[Any], direction: Sequence[Any]) -> list[Any]:
-    """The Hessian times a direction."""
+    """The Hessian times a direction, times the direction."""
     rows = func.hessian(loss, argnums=tuple(range(len(args))))(*args)
-    return [contracted(columns, direction) for columns in rows]
+    return [contracted(columns, direction) * d for columns, d in zip(rows, direction, strict=True)]
 
 
 def contracted(columns: Sequence[Any], direction: Sequence[Any]) -> Any:
