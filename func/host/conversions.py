@@ -142,6 +142,9 @@ def _hint_of_call(called: Any) -> str:
     module = getattr(called, "__module__", "")
     if module == "math":
         return f"math.{name} takes numbers of Python: write {_INSTEAD_OF_MATH.get(name, f'np.{name}(x)')}."
+    if module == "cmath":
+        instead = _INSTEAD_OF_CMATH.get(name) or _INSTEAD_OF_MATH.get(name, f"np.{name}(x)")
+        return f"cmath.{name} takes numbers of Python: write {instead.replace('(x)', '(x + 0j)')}."
     if called is vars(np.dtype)["type"]:
         return "The class of a dtype makes a plain number: write x.astype(dtype), or x as it is if it has this dtype."
     if isinstance(getattr(called, "__self__", None), (np.random.Generator, np.random.RandomState)):
@@ -197,6 +200,7 @@ _INSTEAD_OF_MATH = {
     "ulp": "np.spacing(np.abs(x))",
 }
 """Suggestions for functions of math that NumPy has under another name, or not."""
+_INSTEAD_OF_CMATH = {"phase": "np.angle(z)", "polar": "np.abs(z), np.angle(z)", "rect": "r * np.exp(1j * phi)"}
 
 
 def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:

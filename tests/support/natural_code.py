@@ -32,7 +32,7 @@ def leaves(out: Any) -> list[Any]:
         out = list(out.values())
     if isinstance(out, (tuple, list)):
         return [leaf for item in out for leaf in leaves(item)]
-    return [out]
+    return [np.array(out.tolist()) if getattr(out, "dtype", None) == object else out]
 
 
 def loss_of(f: Callable[..., Any], scales: Sequence[float] = ()) -> Callable[..., Any]:
