@@ -14,7 +14,7 @@ from func.interpreters.primitives.structural import cumulative, shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort, reduce_any
 from func.interpreters.primitives.structural.sorting import lexsort
-from func.numpy.argument_checks import arrayed, rank_of
+from func.numpy.argument_checks import arrayed, count, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
 from func.numpy.masks import asked_count, asked_places, first_places, places_along_axes
@@ -121,7 +121,7 @@ def _groups(x: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
     """The order that sorts elements or rows, these in order, and a mask of the first ones of equal ones."""
     n = shape_of(x)[0]
     is_flat = rank_of(x) == 1
-    columns = [x] if is_flat else list(reshape(x, (n, -1)).T)
+    columns = [x] if is_flat else list(reshape(x, (n, count(shape_of(x)[1:]))).T)
     order = lexsort(*columns[::-1], axis=0) if columns else np.arange(n)
     ordered = gather(x, order, axis=0)
     changes = ops.not_equal(ordered[1:], ordered[:-1])
