@@ -254,14 +254,14 @@ def register_node(
 
 
 def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
-    """Let instances of a dataclass, or of a class of attrs, be trees: their fields are children, except those in `static`, which are metadata.
+    """Let instances of a dataclass or of an attrs class be trees: their fields are children, except those in `static`.
 
     Static fields stay unchanged and must be hashable; `jit` traces anew for each of their values. A field with
     `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or `__post_init__`,
     and with the fields alone: they lose other attributes.
 
     Args:
-        cls: The dataclass. Without it, this is a decorator with options.
+        cls: The class. Without it, this is a decorator with options.
         static: Name or names of static fields.
 
     Returns:
@@ -305,14 +305,14 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
         return [getattr(node, name) for name in children], data, children
 
     def unflatten_fields(data: _StaticFields, values: Sequence[Any]) -> Any:
-        node = object.__new__(cls)
+        node: Any = object.__new__(cls)
         for name, value in (*data.values, *zip(children, values, strict=True)):
             object.__setattr__(node, name, value)
         return node
 
     try:
         optree.register_pytree_node(
-            cls,  # type: ignore[arg-type]
+            cls,
             flatten_fields,
             unflatten_fields,  # type: ignore[arg-type]
             path_entry_type=optree.GetAttrEntry,

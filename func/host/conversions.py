@@ -68,8 +68,8 @@ _NUMBER_HINT = (
 _OBJECTS_TEXT = (
     "NumPy made an array of Python objects of a list with a traced value, and its loops over objects compute "
     "something else than those over numbers, or nothing{line}\n"
-    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape)); in place of "
-    "np.broadcast, np.broadcast_arrays or np.broadcast_shapes(x.shape, y.shape)."
+    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape)); in place "
+    "of np.broadcast, np.broadcast_arrays or np.broadcast_shapes(x.shape, y.shape)."
 )
 _NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
 _WORDS_OF_OBJECTS = (

@@ -31,8 +31,11 @@ from func.interpreters.core import CARRIERS, TRACED, Tracer
 SEQUENCES = (list, tuple)
 _SET_OF_SEQUENCES = frozenset(SEQUENCES)
 NOT_ASKED = frozenset(
-    "atol correction ddof default discont dx fill_value indices initial left mean nan neginf ord period posinf range "
-    "rcond repeats right rtol shift tol val where".split()
+    {
+        *("atol", "correction", "ddof", "default", "discont", "dx", "fill_value", "indices", "initial", "left", "mean"),
+        *("nan", "neginf", "ord", "period", "posinf", "range", "rcond", "repeats", "right", "rtol", "shift", "tol"),
+        *("val", "where"),
+    }
 )
 """Parameters that NumPy does not ask though they may be traced."""
 OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
@@ -106,7 +109,9 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     if returned is None:
         return None
     own = [places[i] for i in returned]
-    relevant = f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NOT_ASKED and i not in returned]])},)"
+    relevant = (
+        f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NOT_ASKED and i not in returned]])},)"
+    )
     tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
     return (
         f"def dispatcher({', '.join(signature)}):\n"

@@ -441,9 +441,7 @@ for _name in _NAMES:
     replace(**{_name: _converter(_name)})
 replace_late("func.numpy.concatenators", "r_", "c_")
 replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
-replace_late(
-    "func.numpy.casts", "require", "full", "fromiter", "asarray_chkfinite", "apply_along_axis", "piecewise"
-)
+replace_late("func.numpy.casts", "require", "full", "fromiter", "asarray_chkfinite", "apply_along_axis", "piecewise")
 
 
 _VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")

@@ -14,7 +14,7 @@ from func.interpreters.core import Array, dtype_of, operand
 from func.numpy.argument_checks import to_dtype
 from func.numpy.protocol import implements
 
-__all__ = ["arccos", "arcsin", "arctanh", "log", "log10", "log2", "logn", "power", "sqrt"]
+__all__ = ["arccos", "arcsin", "arctanh", "log", "log2", "log10", "logn", "power", "sqrt"]
 
 
 def _extended(x: Any, has_no_real_result: Callable[[Array], Array]) -> Array:

@@ -192,9 +192,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     """
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
-        raise UnsupportedFunctionError(
-            f"np.{ufunc.__name__} has no traced version{at_line()}\n{_instead_of(ufunc)}"
-        )
+        raise UnsupportedFunctionError(f"np.{ufunc.__name__} has no traced version{at_line()}\n{_instead_of(ufunc)}")
     options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
     order = order_letter(options.get("order"))
     out = options.get("out")

@@ -1,7 +1,7 @@
 """Set operations: distinct elements, unions, intersections and differences.
 
-The shape of the result depends on values: vmap splits the batch where it differs, and jit traces once for each number of
-elements. The derivative goes to the first of equal elements.
+The shape of the result depends on values: vmap splits the batch where it differs, and jit traces once for each number
+of elements. The derivative goes to the first of equal elements.
 """
 
 from __future__ import annotations

@@ -76,7 +76,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     index = [slice(None)] * rank
     for k in axes:
         along = reduce_any(held, axes=tuple([other for other in range(rank) if other != k]))
-        front, back = [zeros_at_end(along, is_front, "np.trim_zeros(x)", "Slice with known indices, x[i:j].") for is_front in (True, False)]
+        front, back = [
+            zeros_at_end(along, is_front, "np.trim_zeros(x)", "Slice with known indices, x[i:j].")
+            for is_front in (True, False)
+        ]
         n = shape_of(filt)[k]
         index[k] = slice(front if "f" in letters else 0, n - back if "b" in letters and front < n else n)
         if front == n:

@@ -19,8 +19,6 @@ from func.interpreters.core.errors import ForeignArrayError, UnsupportedArrayErr
 
 _CONVERTED = frozenset({"pandas", "dask", "torch", "jax", "jaxlib", "func"})
 """Packages whose containers become arrays although they have rules: they cannot contain a traced value."""
-_ARRAY_IN = {"pint": ", x.magnitude, and put the unit on again inside", "astropy": ", x.value", "unyt": ", x.d"}
-"""Where the array of an object is, by its package."""
 _HAS_RULES: dict[type, bool] = {}
 _HAVE_RULES_OF_OTHERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 """The same for classes of Python code, which may be deleted."""
@@ -69,16 +67,10 @@ def as_plain_array(value: Any) -> Any:
     if has_rules(kind) and hasattr(kind, "__array_function__"):
         raise ForeignArrayError(
             f"{kind.__name__} computes by rules of its own, which func does not know here: pass the array that it holds"
-            f"{_ARRAY_IN.get(kind.__module__.split('.')[0], '')}"
         )
     if kind.__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
         return value.data  # it may be a traced value
     if hasattr(value, "__array__"):
-        if kind.__name__ == "Dataset":
-            raise UnsupportedArrayError(
-                "a Dataset is several arrays: pass {name: ds[name].to_numpy() for name in ds}, and put the labels on again "
-                "inside, or on the result"
-            )
         try:
             plain = np.asarray(value)
         except (TypeError, ValueError) as error:

@@ -167,7 +167,9 @@ def called_object(frame: FrameType | None) -> Any:
     for name in reversed(names):
         if isinstance(value, ModuleType):
             value = vars(value).get(name)
-        elif type(value).__module__.partition(".")[0] == "numpy":  # a method of an array, which looking it up does not call
+        elif (
+            type(value).__module__.partition(".")[0] == "numpy"
+        ):  # a method of an array, which looking it up does not call
             value = getattr(value, name, None)
         else:
             return _type_of_dtype(names)
@@ -175,7 +177,7 @@ def called_object(frame: FrameType | None) -> Any:
 
 
 def _type_of_dtype(names: list[str]) -> Any:
-    """The attribute `type` of dtypes, for the call of a number's class that an expression makes: `x.dtype.type(...)`."""
+    """The attribute `type` of dtypes, where an expression is the class of a number: `x.dtype.type(...)`."""
     return vars(sys.modules["numpy"].dtype)["type"] if names[:1] == ["type"] else None
 
 

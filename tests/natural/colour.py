@@ -52,9 +52,9 @@ def xyz_to_lab(xyz: Any, illuminant: Any = WHITE) -> Any:
 
 
 def lab_to_lch(lab: Any) -> Any:
-    l, a, b = (lab[..., i] for i in range(3))
+    lightness, a, b = (lab[..., i] for i in range(3))
     h = np.degrees(np.arctan2(b, a)) % 360
-    return np.array([l, np.hypot(a, b), h])
+    return np.array([lightness, np.hypot(a, b), h])
 
 
 def delta_e94(lab1: Any, lab2: Any, textiles: bool = False) -> Any:
@@ -170,7 +170,7 @@ ROWS = [
     Row(delta_e94, np.array([50.0, 20.0, 30.0]), np.array([52.0, 18.0, 25.0])),
     Row(rgb_to_hsv, np.array([0.2, 0.7, 0.4])),
     Row(mccamy_cct, np.array([0.31, 0.33])),
-    Row(planckian, np.array([4.5e-7, 5.5e-7]) * 1e0, 5500.0, refuses={}),
+    Row(planckian, np.array([4.5e-7, 5.5e-7]) * 1e0, 5500.0),
     Row(tone_map, RGB[None] + 0.05),
     Row(bilinear, IMAGE, 0.4, 1.3),
     Row(unsharp, IMAGE),

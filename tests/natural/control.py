@@ -81,7 +81,7 @@ def simulate(a: Any, b: Any, u: Any, x0: Any = None) -> Any:
 def lqr_gain(q: Any, r: Any) -> Any:
     a = np.array([[0.4, 0.1], [0.0, 0.3]])
     b = np.array([[0.0], [0.5]])
-    p = np.diag(q)
+    p, k = np.diag(q), np.zeros((1, 2))
     for _ in range(50):
         k = np.linalg.solve(r + b.T @ p @ b, b.T @ p @ a)
         new = np.diag(q) + a.T @ p @ (a - b @ k)
@@ -211,7 +211,7 @@ def rewards(r: Any, gamma: Any = 0.9) -> Any:
 
 def cart_pole_step(state: Any, force: Any) -> Any:
     new = copy.copy(state)
-    x, v, th, om = state
+    _, v, th, om = state
     temp = (force + 0.05 * om**2 * np.sin(th)) / 1.1
     alpha = (9.8 * np.sin(th) - np.cos(th) * temp) / (0.5 * (4 / 3 - 0.1 * np.cos(th) ** 2 / 1.1))
     new[0] += 0.02 * v

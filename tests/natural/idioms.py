@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.natural_code import Row
+from tests.support.natural_code import ALL_BUT_VMAP, UNKNOWN, Row
 
 
 def validated(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,7 +124,7 @@ def pairwise_products(x: Any) -> Any:
 
 
 def fibonacci_like(x: Any, n: int = 6) -> Any:
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def term(k: int) -> Any:
         return x if k < 2 else term(k - 1) + 0.3 * term(k - 2)
 
@@ -267,7 +267,6 @@ def as_list(x: Any) -> Any:
 
 
 V = np.array([0.4, 1.3, 0.8, 2.2])
-ALL_BUT_VMAP = ("value", "jit", "grad", "jvp", "jit(grad)", "jacobian", "hessian")
 ROWS = [
     Row(softplus, V),
     Row(softplus, 0.7),
@@ -289,13 +288,13 @@ ROWS = [
     Row(copies, V),
     Row(suppressed, V),
     Row(tried, np.array([[2.0, 0.3], [0.3, 1.0]])),
-    Row(by_table, V, refuses=dict.fromkeys(("vmap", "jit", "jit(grad)"), "To index a plain array")),
+    Row(by_table, V, refused=UNKNOWN, word="To index a plain array"),
     Row(interpolated_rows, V[:2]),
     Row(lazy_moments, V),
     Row(typed, V),
     Row(reported, V),
     Row(by_iterator, V),
     Row(integer_power, 1.3),
-    Row(as_float_first, 1.3, refuses=dict.fromkeys(ALL_BUT_VMAP, "Keep it an array")),
-    Row(as_list, V, refuses=dict.fromkeys(ALL_BUT_VMAP, "Keep it an array")),
+    Row(as_float_first, 1.3, refused=ALL_BUT_VMAP, word="Keep it an array"),
+    Row(as_list, V, refused=ALL_BUT_VMAP, word="Keep it an array"),
 ]

@@ -28,11 +28,11 @@ def test_module(module: str) -> None:
         with func.intercept() if row.intercept else contextlib.nullcontext(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = outcomes(row.function, row.args)
-        for name in sorted({*found, *row.refuses}):
-            text, word = found.get(name, ""), row.refuses.get(name, "")
-            if not word or word not in text:
-                expected = f", not {word!r}" if word else ""
-                wrong.append(f"{row.function.__name__} in {name}: {text or 'right'}{expected}")
+        for name in sorted({*found, *row.refused}):
+            text, is_refused = found.get(name, "right"), name in row.refused
+            if not is_refused or row.word not in text:
+                expected = f", not an error with {row.word!r}" if is_refused else ""
+                wrong.append(f"{row.function.__name__} in {name}: {text}{expected}")
     assert not wrong, "\n".join(wrong)
 
 

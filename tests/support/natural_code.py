@@ -12,18 +12,29 @@ import func
 STEP = 1e-6
 
 
+COMPILED = ("jit", "jit(grad)")
+UNKNOWN = ("vmap", *COMPILED)
+ALL_BUT_VMAP = ("value", "grad", "jvp", *COMPILED, "jacobian", "hessian")
+ALL = ("vmap", *ALL_BUT_VMAP)
+"""Transforms in which a function may be refused."""
+
+
 class Row:
     """A function, the arguments at which it is differentiated, and what it needs.
 
-    `intercept`: it runs in `func.intercept()`. `refuses`: the transforms that refuse it today, each with a word of the
-    error.
+    `intercept`: it runs in `func.intercept()`. `refused`: the transforms that refuse it today, by an error with `word`.
     """
 
     def __init__(
-        self, function: Callable[..., Any], *args: Any, intercept: bool = False, refuses: dict[str, str] | None = None
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        intercept: bool = False,
+        refused: Sequence[str] = (),
+        word: str = "Error",
     ) -> None:
-        self.function, self.args = function, args
-        self.intercept, self.refuses = intercept, refuses or {}
+        self.function, self.args, self.intercept = function, args, intercept
+        self.refused, self.word = refused, word
 
 
 def leaves(out: Any) -> list[Any]:
@@ -32,7 +43,7 @@ def leaves(out: Any) -> list[Any]:
         out = list(out.values())
     if isinstance(out, (tuple, list)):
         return [leaf for item in out for leaf in leaves(item)]
-    return [np.array(out.tolist()) if getattr(out, "dtype", None) == object else out]
+    return [np.array(out.tolist()) if getattr(getattr(out, "dtype", None), "kind", "") == "O" else out]
 
 
 def loss_of(f: Callable[..., Any], scales: Sequence[float] = ()) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Functions whose results have a length that depends on values, under jit: all small arrays, with each question's answer."""
+"""Functions whose results have a length that depends on values, under jit: all small arrays."""
 
 from __future__ import annotations
 

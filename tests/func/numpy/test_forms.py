@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.polynomial import polyutils
 
 import func
 from tests.support.natural_code import outcomes
@@ -14,7 +15,7 @@ from tests.support.numpy_forms import OF_MATRICES, OF_VECTORS
 
 V = np.array([0.91, 0.32, 0.73, 0.54])
 M = np.array([[2.1, 0.31, 0.52], [0.33, 1.7, 0.24], [0.45, 0.16, 1.4]])
-NAMES: dict[str, Any] = {"np": np, "func": func, "V": V, "M": M, "P": np.polynomial, "pu": np.polynomial.polyutils}
+NAMES: dict[str, Any] = {"np": np, "func": func, "V": V, "M": M, "P": np.polynomial, "pu": polyutils}
 NAMES |= {
     short: getattr(np.polynomial, name)
     for short, name in {
