@@ -244,10 +244,16 @@ def _stub(function: types.FunctionType, condition: str, otherwise: str = "first"
     )
     free = code.co_freevars
     if not free:
-        return function_code(text.replace("\n    ", "\n")[4:], code.co_filename)
+        return _compiled(text.replace("\n    ", "\n")[4:])
     body = f"def outer({', '.join(free)}):\n{text}        ({', '.join(free)},)\n    return function\n"
-    outer = function_code(body, code.co_filename)
+    outer = _compiled(body)
     return next(constant for constant in outer.co_consts if isinstance(constant, types.CodeType))
+
+
+@functools.cache
+def _compiled(text: str) -> types.CodeType:
+    """The code of a text, which functions with the same parameters share until it is bound to one."""
+    return function_code(text, __file__)
 
 
 TO_REGISTER: set[str] = set()
