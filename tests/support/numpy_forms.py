@@ -421,6 +421,112 @@ np.ravel_multi_index(([0,1],[1,0]), (2,2), order='f')*x[0]
 np.unravel_index([1,2], (2,2), order='f')[0]*x[0]
 np.eye(2, order='f')*x[0]
 np.fromstring('1 2', sep=' ')[0]*x
+np.take(V, np.argsort(x))*x
+np.take(V, np.argmax(x))*x
+np.take(V, np.argsort(x), axis=0, mode='clip')*x
+np.take([1.0,2.0,3.0,4.0], np.argsort(x))*x
+np.repeat(V, np.array([1,0,2,1])) * x[0]
+np.roll(V, np.argmax(x)) * x
+np.sum(V, where=x>0.5)*x
+np.mean(V, where=x>0.5)*x
+np.max(V, initial=x[0], where=x>0.5)*x
+np.sum(V, initial=x[0])
+np.clip(V, x[0], None)
+np.clip(V, 0.0, x)
+np.interp(V, [0.0,1.0],[0.0,1.0], period=x[0]+2)
+np.unwrap(V*9, period=x[0]+6)
+np.var(V, mean=x[0])
+np.std(V, mean=x[0], ddof=1)
+np.linalg.matrix_rank(np.outer(V,V), tol=x[0])*x
+np.linalg.pinv(np.outer(V,V)+np.eye(4), rcond=1e-12*x[0])
+np.nan_to_num(np.array([np.nan,1.0]), nan=x[0])
+np.full_like(V, x)
+np.pad(V, 1, constant_values=x[0])
+np.pad(V, 1, mode='linear_ramp', end_values=x[0])
+np.where(V>0.5, x[0], 1.0)
+np.select([V>0.5], [x[0]], default=x[1])
+np.diff(V, prepend=x[0])
+np.diff(V, append=x)
+np.trapezoid(V, dx=x[0])
+np.trapezoid(V, x=x)
+np.gradient(V, x[0])
+np.histogram(V, bins=2, weights=x)
+np.histogram(V, bins=[0.0, x[0]/2, 1.0])[1]
+np.bincount([0,1,0,1], weights=x)
+np.cov(V, aweights=x)
+np.polyval(V, x[0])
+np.polyint(V, k=x[0])
+np.polyfit(V, V**2, 1, w=x)
+np.insert(V, 1, x[0])
+np.append(V, x[0])
+np.append(V, x)
+np.delete(V, 0)*x[0]
+np.concatenate([V, x])
+np.concatenate((V, [x[0]]))
+np.stack([V, x])
+np.einsum('i,i', V, x)
+np.dot(V, x)
+np.tensordot(V, x, 0)
+np.kron(V, x)
+np.cross(V[:3], x[:3])
+np.convolve(V, x)
+np.allclose(V, x)*x
+np.isclose(V, x, atol=x[0])*x
+np.isclose(V, V+0.1, atol=x[0])*x
+np.allclose(V, V+0.1, atol=x[0], rtol=0.0)*x
+np.array_equal(V, x)*1.0 + x*0
+np.quantile(V, x[0]/2)
+np.percentile(V, x*50)
+np.linspace(0.0, 1.0, 4)*x
+np.linspace(0.0, x[0], 4)
+np.geomspace(1.0, x[0]+1, 4)
+np.logspace(0.0, x[0], 3, base=x[1]+2)
+np.meshgrid(V, x)
+np.broadcast_arrays(V[:,None], x)
+np.multiply.outer(V, x)
+np.ldexp(V, (x*4).astype(int))*x
+np.power(V, x)
+np.copysign(V, x)*x
+np.heaviside(V-0.5, x)
+np.fmod(V, x+0.05)
+np.round(V, 1)*x
+np.put_along_axis(y:=x*1, np.argmax(x, keepdims=True), 0.0, 0) or y
+np.take_along_axis(V, np.argsort(x), 0)*x
+np.compress(x>0.5, V)*x[0]
+np.extract(x>0.5, V)*x[0]
+V[np.argmax(x)]*x
+np.nonzero(x>0.5)[0]*x[0]
+np.lexsort((V, x))*x
+np.correlate(V, x)
+np.vander(x, 3)
+np.tri(3)*x[0]
+np.moveaxis(np.outer(V, x), 0, 1)
+np.linalg.solve(np.outer(V,V)+np.eye(4), x)
+np.linalg.lstsq(np.outer(V,V)+np.eye(4), x, rcond=None)[0]
+np.linalg.norm(V-x, ord=2)
+np.linalg.norm(V-x, ord=3)
+np.linalg.norm([x[0], 1.0])
+np.fft.fft(x, 8).real
+np.unravel_index(np.argmax(x), (2,2))[0]*x
+np.ravel_multi_index((np.array([0,1]), np.array([1,0])), (2,2))*x[0]
+np.argmax(x)*x
+np.argsort(-x)*x
+np.count_nonzero(x>0.5)*x
+np.ptp(x)*x
+np.flatnonzero(x>0.5).size*x
+len(np.flatnonzero(x>0.5))*x
+x[np.flatnonzero(x>0.5)].mean()*x
+x[np.where(x>0.5)]
+x[np.argwhere(x>0.5).ravel()]
+x[x>x.mean()]
+x[~(x>0.5)]
+x[(x>0.4)&(x<0.8)]
+x[np.isfinite(x)]
+np.where(x>0.5)[0][0]*x
+np.searchsorted(np.cumsum(x), 1.0)*x
+x[:np.searchsorted(np.cumsum(x), 1.0)]
+x[np.searchsorted(np.cumsum(x), 1.0):]
+np.zeros(int(np.sum(x>0.5)))+x[0]
 """
 OF_MATRICES = """
 np.unique(np.round(x), axis=0)
