@@ -475,7 +475,7 @@ def _asked_integer(tracer: Tracer) -> Any:
 def _asked_length(tracer: Tracer) -> Any:
     """float(x) of a whole number by np.arange, which divides integers for its length, as a question for the number."""
     number: Any = tracer
-    if called_object(user_frame()) is not np.arange or not concrete(number == np.ceil(number)):
+    if _operation() is not np.arange or not concrete(number == np.ceil(number)):
         return None
     return concrete(number.astype(np.int64))
 

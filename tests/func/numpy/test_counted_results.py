@@ -36,7 +36,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "piecewise": lambda x: np.piecewise(x, [x < 1, x > 1], [lambda t: -t - 1, lambda t: t**2, 7.0]),
     "piecewise of sums": lambda x: np.piecewise(x, [x < 1], [lambda t: t + np.sum(t) + len(t), 2.0]),
     "arange": lambda x: np.arange(np.sum(x > 0)) * 1.0,
-    "arange by two": lambda x: np.arange(1, np.argmax(np.append(x, 1.0)) + 3, 2) * 1.0,
+    "arange by two": lambda x: np.arange(1, 2 * np.argmax(np.append(x, 1.0)) + 3, 2) * 1.0,
     "extract": lambda x: np.extract(x > 0, x),
 }
 SMALL = [np.array(x, float) for n in range(4) for x in itertools.product((0, 1, 2), repeat=n)]
