@@ -254,14 +254,14 @@ def register_node(
 
 
 def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
-    """Let instances of a dataclass be trees: their fields are children, except those in `static`, which are metadata.
+    """Let instances of a dataclass or of an attrs class be trees: their fields are children, except those in `static`.
 
     Static fields stay unchanged and must be hashable; `jit` traces anew for each of their values. A field with
     `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or `__post_init__`,
     and with the fields alone: they lose other attributes.
 
     Args:
-        cls: The dataclass. Without it, this is a decorator with options.
+        cls: The class. Without it, this is a decorator with options.
         static: Name or names of static fields.
 
     Returns:
@@ -287,9 +287,10 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
         return functools.partial(register_dataclass, static=static)
     import dataclasses  # which takes as long as three modules of `import func`
 
-    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):  # type: ignore[redundant-expr]
+    of_attrs = getattr(cls, "__attrs_attrs__", None)
+    if not (isinstance(cls, type) and (of_attrs or dataclasses.is_dataclass(cls))):  # type: ignore[redundant-expr]
         raise TypeError(f"func.tree.register_dataclass takes a dataclass, not {cls!r}; write it above @dataclass")
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+    fields = {field.name: field for field in of_attrs or dataclasses.fields(cls)}
     names = {static} if isinstance(static, str) else set(static)
     if unknown := sorted(names - set(fields)):
         raise ArgumentError(
@@ -304,14 +305,14 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
         return [getattr(node, name) for name in children], data, children
 
     def unflatten_fields(data: _StaticFields, values: Sequence[Any]) -> Any:
-        node = object.__new__(cls)
+        node: Any = object.__new__(cls)
         for name, value in (*data.values, *zip(children, values, strict=True)):
             object.__setattr__(node, name, value)
         return node
 
     try:
         optree.register_pytree_node(
-            cls,  # type: ignore[arg-type]
+            cls,
             flatten_fields,
             unflatten_fields,  # type: ignore[arg-type]
             path_entry_type=optree.GetAttrEntry,

@@ -72,7 +72,8 @@ _NUMBER_HINT = (
 _OBJECTS_TEXT = (
     "NumPy made an array of Python objects of a list with a traced value, and its loops over objects compute "
     "something else than those over numbers, or nothing{line}\n"
-    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape))."
+    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape)); in place "
+    "of np.broadcast, np.broadcast_arrays or np.broadcast_shapes(x.shape, y.shape)."
 )
 _NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
 _WORDS_OF_OBJECTS = (
@@ -129,7 +130,7 @@ def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     if imported := _hint_of_imported_name():
         return imported
     calls = library_calls(2)
-    if not calls and (instead := _hint_of_call(called_object(frame))):
+    if not calls and not otherwise.startswith("np.") and (instead := _hint_of_call(called_object(frame))):
         return instead
     hint = library_hint(calls, otherwise) if calls else library_hint(_compiled_call(frame), otherwise, looks=False)
     if hint is not None:
@@ -175,6 +176,18 @@ def _hint_of_call(called: Any) -> str:
     module = getattr(called, "__module__", "")
     if module == "math":
         return f"math.{name} takes numbers of Python: write {_INSTEAD_OF_MATH.get(name, f'np.{name}(x)')}."
+    if module == "cmath":
+        instead = _INSTEAD_OF_CMATH.get(name) or _INSTEAD_OF_MATH.get(name, f"np.{name}(x)")
+        return f"cmath.{name} takes numbers of Python: write {instead.replace('(x)', '(x + 0j)')}."
+    if called is vars(np.dtype)["type"]:
+        return "The class of a dtype makes a plain number: write x.astype(dtype), or x as it is if it has this dtype."
+    if isinstance(getattr(called, "__self__", None), (np.random.Generator, np.random.RandomState)):
+        return (
+            f"NumPy's {name} takes plain numbers: draw without parameters and compute with the sample, mean + scale * "
+            "rng.normal(size=n), x[rng.permutation(n)], or use func.random."
+        )
+    if module == "numpy" and name in _OF_PLAIN_NUMBERS:
+        return f"np.{name} takes plain numbers: write {_OF_PLAIN_NUMBERS[name]}."
     if isinstance(called, type) and issubclass(called, np.generic):
         return f"np.{name} makes a plain number: write x.astype(np.{name}); x.dtype says what it is already."
     if name and called in (max, min):
@@ -182,6 +195,10 @@ def _hint_of_call(called: Any) -> str:
     return ""
 
 
+_OF_PLAIN_NUMBERS = {
+    "arange": "start + step * np.arange(n), with a number of steps n that is not traced, or np.linspace(start, stop, n)"
+}
+"""Suggestions for functions of NumPy that make arrays by the values of their arguments."""
 _WRITING_METHODS = ("fill", "put", "itemset", "partition", "sort")
 _INSTEAD_OF_MATH = {
     "acos": "np.arccos(x)",
@@ -210,6 +227,7 @@ _INSTEAD_OF_MATH = {
     "ulp": "np.spacing(np.abs(x))",
 }
 """Suggestions for functions of math that NumPy has under another name, or not."""
+_INSTEAD_OF_CMATH = {"phase": "np.angle(z)", "polar": "np.abs(z), np.angle(z)", "rect": "r * np.exp(1j * phi)"}
 
 
 def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
@@ -390,9 +408,11 @@ _INSTEAD = {
     "t": "x.T",
     "to": "x.astype(dtype); an array lives where its data are",
     "topk": "np.sort(x)[..., -k:]",
+    "to_numpy": "x itself: pandas and xarray objects are passed as arrays",
     "type": "x.astype(dtype)",
     "unbind": "list(x)",
     "unfold": "np.lib.stride_tricks.sliding_window_view(x, size)",
+    "values": "x itself: pandas and xarray objects are passed as arrays",
     "unsqueeze": "np.expand_dims(x, axis)",
     "zero_": "x.fill(0)",
 }
@@ -480,7 +500,15 @@ def _asked_integer(tracer: Tracer) -> Any:
     return concrete(number.astype(np.int64)) if concrete(size < 2.0**63) else None
 
 
-_ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer}
+def _asked_length(tracer: Tracer) -> Any:
+    """float(x) of a whole number by np.arange, which divides integers for its length, as a question for the number."""
+    number: Any = tracer
+    if _operation() is not np.arange or not concrete(number == np.ceil(number)):
+        return None
+    return concrete(number.astype(np.int64))
+
+
+_ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer, "float": _asked_length}
 
 
 def _passing_answer() -> bool | None:

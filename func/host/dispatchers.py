@@ -30,10 +30,14 @@ from func.interpreters.core import CARRIERS, TRACED, Tracer
 
 SEQUENCES = (list, tuple)
 _SET_OF_SEQUENCES = frozenset(SEQUENCES)
-NUMBERS = frozenset(
-    {"atol", "default", "dx", "fill_value", "indices", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
+NOT_ASKED = frozenset(
+    {
+        *("atol", "correction", "ddof", "default", "discont", "dx", "fill_value", "indices", "initial", "left", "mean"),
+        *("nan", "neginf", "ord", "period", "posinf", "range", "rcond", "repeats", "right", "rtol", "shift", "tol"),
+        *("val", "where"),
+    }
 )
-"""Parameters for numbers, which NumPy does not ask though they may be traced."""
+"""Parameters that NumPy does not ask though they may be traced."""
 OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
 """Functions in C that take types and memory, and no list for an array."""
 MAX_DEPTH = 32
@@ -105,7 +109,9 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     if returned is None:
         return None
     own = [places[i] for i in returned]
-    relevant = f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NUMBERS]])},)"
+    relevant = (
+        f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NOT_ASKED and i not in returned]])},)"
+    )
     tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
     return (
         f"def dispatcher({', '.join(signature)}):\n"
@@ -141,13 +147,15 @@ def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
     if _gives_its_sequence(dispatcher):  # the engine joins arrays all the time: this searches for lists among them
         first = code.co_varnames[0]
         test = f"({_EXIST}) and type({first}) in {_KINDS!r} and not {_LISTS!r}.isdisjoint(map(type, {first}))"
-    return with_prefix(code, _prefix(code.co_flags, "{}", test))
+    place = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    keywords = code.co_varnames[place] if code.co_flags & inspect.CO_VARKEYWORDS else ""
+    return with_prefix(code, _prefix(code.co_flags, "{}", test, keywords))
 
 
 def _without_source(code: types.CodeType) -> types.CodeType:
     """The code of a dispatcher behind a test, which calls the original."""
     give = _giving(code.co_flags)
-    prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs", _EXIST), "    ")
+    prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs", _EXIST, "kwargs"), "    ")
     text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
     return function_code(text, code.co_filename)
 
@@ -161,9 +169,13 @@ def _gives_its_sequence(dispatcher: types.FunctionType) -> bool:
         return False
 
 
-def _prefix(flags: int, call: str, test: str) -> str:
-    """The test: if traced values exist, return the original's result for this call, and more."""
-    relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])"
+def _prefix(flags: int, call: str, test: str, keywords: str) -> str:
+    """The test: if traced values exist, return the original's result for this call, and more.
+
+    `keywords`: the parameter with any other keywords, of which NumPy asks none (`constant_values` of np.pad).
+    """
+    more = f", *{keywords}.values()" if keywords else ""
+    relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call}){more}])"
     ending = f"yield from {relevant}\n    return" if flags & inspect.CO_GENERATOR else f"return {relevant}"
     return f"if {test}:\n    {ending}\n"
 

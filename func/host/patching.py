@@ -26,6 +26,7 @@ import numpy as np
 
 from func.host.bytecode import calls_attribute, reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import is_engine_file
@@ -157,8 +158,8 @@ def adopt_results(creator: Callable[[str], Any], applies: Callable[[], bool]) ->
     for name, value in list(_namespace.items()):
         is_function = callable(value) and not isinstance(value, type) and name[0] != "_"
         if is_function and (name in CREATORS or name not in vars(TracedModule)):
-            only_calls = name not in CREATORS
-            setattr(TracedModule, name, _attribute(name, creator(name), applies, only_calls))
+            holds = is_inside if name in _originals else applies
+            setattr(TracedModule, name, _attribute(name, creator(name), holds, name not in CREATORS))
     _adopts = applies
 
 
@@ -257,8 +258,8 @@ def _attribute(
                 frame = sys._getframe(1)
                 if only_calls and not calls_attribute(frame):
                     return present
-                if namespace is not _namespace and is_engine_file(frame.f_code.co_filename):
-                    return present  # func's own numbers
+                if type(value) is _Late and not only_calls and is_engine_file(frame.f_code.co_filename):
+                    return present
                 if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
                     return value.value() if type(value) is _Late else value
         elif present is read:
@@ -494,7 +495,7 @@ for _name in _NAMES:
     replace(**{_name: _converter(_name)})
 replace_late("func.numpy.concatenators", "r_", "c_")
 replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
-replace_late("func.numpy.casts", "require")
+replace_late("func.numpy.casts", "require", "full", "fromiter", "asarray_chkfinite", "apply_along_axis", "piecewise")
 
 
 _VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")
@@ -506,9 +507,15 @@ def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(vectorize_call)
     def call(self: Any, func: Any, args: Any) -> Any:
         try:
-            if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
-                return _VECTORIZED_CALL.value()(self, func, args)
-            return vectorize_call(self, func, args)
+            if not (TRACED.run or TRACED.stay):
+                return vectorize_call(self, func, args)
+            if not any([holds_tracer(x) and is_traced(x) for x in args]):
+                try:
+                    return vectorize_call(self, func, args)
+                except Exception as error:
+                    if not isinstance(error.__cause__ or error, FuncError):
+                        raise  # else: results of a function that refers to traced values
+            return _VECTORIZED_CALL.value()(self, func, args)
         except Exception as error:
             hide_outside(error)
             raise

@@ -244,10 +244,16 @@ def _stub(function: types.FunctionType, condition: str, otherwise: str = "first"
     )
     free = code.co_freevars
     if not free:
-        return function_code(text.replace("\n    ", "\n")[4:], code.co_filename)
+        return _compiled(text.replace("\n    ", "\n")[4:])
     body = f"def outer({', '.join(free)}):\n{text}        ({', '.join(free)},)\n    return function\n"
-    outer = function_code(body, code.co_filename)
+    outer = _compiled(body)
     return next(constant for constant in outer.co_consts if isinstance(constant, types.CodeType))
+
+
+@functools.cache
+def _compiled(text: str) -> types.CodeType:
+    """The code of a text, which functions with the same parameters share until it is bound to one."""
+    return function_code(text, __file__)
 
 
 TO_REGISTER: set[str] = set()
@@ -306,14 +312,15 @@ def install(module: str) -> None:
 
 
 def entries(module: types.ModuleType, table: str) -> Iterator[str]:
-    """The entries of a table; for `-module.*` one for each public name, for `Class.{a, b}` one for each method."""
+    """The entries of a table; for `-module.*` and `~*` one for each public name, for `Class.{a, b}` for each method."""
     for entry in re.sub(r",\s+", ",", table).split():
         before, _, rest = entry.partition("{")
         inner, _, after = rest.partition("}")
         if rest:
             yield from [f"{before}{name}{after}" for name in inner.split(",")]
-        elif entry.endswith(".*"):
-            yield from [f"{entry[:-1]}{name}" for name in getattr(module, entry[1:-2]).__all__]
+        elif entry.endswith("*"):
+            public = getattr(module, entry[1:-2]) if entry[1:-2] else module
+            yield from [f"{entry[:-1]}{name}" for name in public.__all__ if callable(getattr(public, name))]
         else:
             yield entry
 

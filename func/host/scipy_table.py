@@ -1,4 +1,4 @@
-"""The targets of the hooks of SciPy's functions.
+"""The targets of the hooks of SciPy's functions, and of NumPy's polynomials.
 
 Entries of `TABLE`:
 
@@ -6,7 +6,7 @@ Entries of `TABLE`:
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
   transform runs, so this is for tensors.
-- `-name`: refused with what to write, see `refusal`; `-module.*`: all public functions of a module.
+- `-name`: refused with what to write, see `refusal`; `-module.*`: all public functions of a module, `~*` of this one.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;
@@ -23,6 +23,10 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 
 TABLE: dict[str, str] = {
+    **{
+        f"numpy.polynomial.{basis}": "~*"
+        for basis in ("polynomial", "chebyshev", "hermite", "hermite_e", "laguerre", "legendre")
+    },
     "scipy.linalg": """
         bandwidth block_diag cdf2rdf cho_factor cho_solve cho_solve_banded cholesky cholesky_banded circulant
         ~clarkson_woodruff_transform companion convolution_matrix coshm cosm cossin det diagsvd eig eig_banded eigh

@@ -71,6 +71,10 @@ MODULES = frozenset(
             "special._multiufuncs", "stats",
         )
     ]
+    + [
+        f"numpy.polynomial.{name}"
+        for name in ("polynomial", "chebyshev", "hermite", "hermite_e", "laguerre", "legendre")
+    ]
 )  # fmt: skip
 """The modules that `func.host.scipy_hooks` has a table for."""
 

@@ -20,6 +20,8 @@ NO_VALUE: Any = np._NoValue
 
 def normalize_axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis as a non-negative number; raises NumPy's AxisError."""
+    if type(axis) is str:
+        raise TypeError(f"axis {axis!r} is no number; pandas and xarray objects are passed as arrays, without labels")
     number = operator.index(axis)
     if not -rank <= number < rank:
         raise np.exceptions.AxisError(number, rank, None if name == "axis" else name)

@@ -1,11 +1,13 @@
-"""NumPy's classes of numbers as casts of traced values: np.float64(x) is x.astype(np.float64).
+"""Substitutes for what NumPy does not dispatch: classes of numbers as casts, np.require, np.full, np.piecewise, ...
 
-Code that a transform runs gets these functions where it writes `np.float64(...)`. Elsewhere the class is NumPy's own,
-so that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
+Code that a transform runs gets these functions where it writes `np.float64(...)`, which is x.astype(np.float64) then.
+Elsewhere the class is NumPy's own, so that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
 """
 
 from __future__ import annotations
 
+import importlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,8 @@ import numpy as np
 from func.host.patching import SCALAR_CLASSES, holds_tracer, is_traced, original, substitute
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.wiring import WIRING
+from func.numpy import creation
+from func.numpy.late_names import IN_MODULES
 
 
 def _cast(name: str) -> Any:
@@ -53,6 +57,46 @@ def _require(bound: Any, a: Any, dtype: Any = None, requirements: Any = None, *,
 
 
 require = substitute(_require, "require")
+
+
+def _full(bound: Any, shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    function = creation.full if holds_tracer(fill_value) else original("full")
+    return function(shape, fill_value, *args, **kwargs)
+
+
+def _fromiter(bound: Any, iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    """np.fromiter of an iterable of which a traced number may come."""
+    numbers = list(iter if count < 0 else itertools.islice(iter, count))
+    if any([holds_tracer(number) for number in numbers]):
+        if len(numbers) < count:
+            raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(numbers)} items.")
+        return WIRING.convert_traced("array", numbers, dtype=dtype)
+    return original("fromiter")(numbers, dtype, count, **kwargs)
+
+
+def _asarray_chkfinite(bound: Any, a: Any, dtype: Any = None, order: Any = None) -> Any:
+    if not (holds_tracer(a) and is_traced(a)):
+        return original("asarray_chkfinite")(a, dtype, order)
+    out = WIRING.convert_traced("asarray", a, dtype=dtype, order=order)
+    if dtype_of(out).kind in "fc" and not np.all(np.isfinite(out)):
+        raise ValueError("array must not contain infs or NaNs")
+    return out
+
+
+def _with_callbacks(name: str) -> Any:
+    """func's version for all arguments: the function that it calls may bring traced values."""
+
+    def function(bound: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(importlib.import_module(IN_MODULES[name].partition(":")[0]), name)(*args, **kwargs)
+
+    return substitute(function, name)
+
+
+full = substitute(_full, "full")
+fromiter = substitute(_fromiter, "fromiter")
+asarray_chkfinite = substitute(_asarray_chkfinite, "asarray_chkfinite")
+apply_along_axis = _with_callbacks("apply_along_axis")
+piecewise = _with_callbacks("piecewise")
 
 
 def vectorized_call(vectorized: np.vectorize, function: Any, args: Sequence[Any]) -> Any:

@@ -73,7 +73,11 @@ IN_MODULES: dict[str, str] = {
 """The module and the name of each public function."""
 SUBMODULES = frozenset({*_MODULES, "fft", "linalg"})
 """The modules that are imported at their first use as attributes of `func.numpy`."""
-PACKAGES = {"numpy.linalg": "func.numpy.linalg", "numpy.fft": "func.numpy.fft"}
+PACKAGES = {
+    "numpy.linalg": "func.numpy.linalg",
+    "numpy.fft": "func.numpy.fft",
+    "numpy.lib.scimath": "func.numpy.emath",
+}
 """The modules with the traced versions of those of NumPy's packages."""
 
 

@@ -45,9 +45,16 @@ def asked_places(mask: Array) -> list[Array] | None:
         return None
     if 0 in shape:
         return [np.zeros(0, np.intp) for _ in shape]
-    try:
-        size = int(concrete(count_of(mask)))
-    except StagingError:
+    size = asked_count(mask)
+    if size is None:
         return None
     places, _ = first_places(shapes.reshape(mask, shape=(count(shape),)), size)
     return places_along_axes(places, shape)
+
+
+def asked_count(mask: Array) -> int | None:
+    """How many elements of a traced mask hold, which the trace asks for; None where it does not ask."""
+    try:
+        return int(concrete(count_of(mask)))
+    except StagingError:
+        return None

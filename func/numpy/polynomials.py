@@ -14,13 +14,14 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import elementary, linalg
 from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
-from func.numpy.indexing import cut, entry, values_for_shape
+from func.numpy.indexing import cut, entry
 from func.numpy.joining import joined
 from func.numpy.linalg.decompositions import real_eigvals
 from func.numpy.memory import copied, in_order_of
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
+from func.numpy.sizes import zeros_at_end
 from func.numpy.sorting import sort
 
 _FLOAT = np.dtype(np.float64)
@@ -50,7 +51,7 @@ def _zeros_at_end(p: Array, front: bool, function: str, instead: str) -> int:
         return 0
     known = known_value(p)
     if known is None:
-        known = values_for_shape(p, f"what np.{function} returns", instead)
+        return zeros_at_end(p, front, f"what np.{function} returns", instead)
     zero = (to_host(known).reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
     zero = zero if front else zero[::-1]
     return len(zero) if zero.all() else int(np.argmin(zero))

@@ -171,6 +171,12 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
     return function
 
 
+def _instead_of(ufunc: Any) -> str:
+    if ufunc.__name__.endswith(" (vectorized)"):
+        return "np.frompyfunc computes with Python objects: write np.vectorize(f), which takes traced arrays."
+    return "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
+
+
 _KEYWORDS = {"out", "where", "casting", "order", "dtype", "subok", "signature", "sig"}
 
 
@@ -186,10 +192,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     """
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
-        raise UnsupportedFunctionError(
-            f"np.{ufunc.__name__} has no traced version{at_line()}\n"
-            "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
-        )
+        raise UnsupportedFunctionError(f"np.{ufunc.__name__} has no traced version{at_line()}\n{_instead_of(ufunc)}")
     options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
     order = order_letter(options.get("order"))
     out = options.get("out")
@@ -347,9 +350,11 @@ def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) ->
     concrete = _concrete_values((args, kwargs))
     if concrete is not None:
         return _as_tracers(function(*concrete[0], **concrete[1]))
-    module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+    module = getattr(function, "__module__", "numpy")
+    if module.startswith("numpy.polynomial"):
+        return function._implementation(*args, **kwargs)
     raise UnsupportedFunctionError(
-        f"{module}.{function.__name__} has no traced version{at_line()}\n"
+        f"{module.replace('numpy', 'np', 1)}.{function.__name__} has no traced version{at_line()}\n"
         "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp. Of a tensor's "
         "numbers alone it can be called as they are in x.detach()."
     )

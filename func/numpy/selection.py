@@ -30,7 +30,8 @@ from func.numpy.argument_checks import (
 )
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.cumulative import cumsum
-from func.numpy.indexing import fit_value, read, values_for_shape, write
+from func.numpy.flat import at
+from func.numpy.indexing import fit_value, read, write
 from func.numpy.inplace import WRITE_HINT, rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
 from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
@@ -217,13 +218,13 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
             "are expected"
         )
     for condition, piece in zip(conditions, functions, strict=True):
-        if callable(piece):
-            known = values_for_shape(condition, "np.piecewise's parts", "Write np.where(condition, f(x), g(x)).")
-            if known.any():
-                part = x[known] if rank_of(x) else x
-                result[known if rank_of(x) else ...] = piece(part, *args, **kw)
-        else:
-            result[...] = where(condition, piece, result)
+        if not callable(piece):
+            result = at(result)[...].set(where(condition, piece, result))
+        elif rank_of(x) == 0:
+            if condition:
+                result = at(result)[...].set(piece(x, *args, **kw))
+        elif len((places := nonzero(condition))[0]):
+            result = at(result)[places].set(piece(x[places], *args, **kw))
     return result
 
 

@@ -1,7 +1,7 @@
 """Set operations: distinct elements, unions, intersections and differences.
 
-The shape of the result depends on values: vmap splits the batch where it differs, and jit raises StagingError. The
-derivative goes to the first of equal elements.
+The shape of the result depends on values: vmap splits the batch where it differs, and jit traces once for each number
+of elements. The derivative goes to the first of equal elements.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from func.numpy.argument_checks import arrayed, as_array, flattened, normalize_a
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, joined
 from func.numpy.protocol import F, implements, member
-from func.numpy.shaping import reshape
-from func.numpy.sizes import sized_unique
-from func.numpy.sorting import sort
+from func.numpy.shaping import moveaxis, reshape
+from func.numpy.sizes import asked_unique, flatnonzero, sized_unique
+from func.numpy.sorting import argsort, sort
 
 _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 
@@ -56,16 +56,26 @@ def unique(
     (default: the smallest element).
     """
     ar = arrayed(operand(ar))
+    flags = (return_index, return_inverse, return_counts)
     if size is not None:
         if axis is not None:
             raise ArgumentError("func.numpy.unique: size goes with the flattened array, without axis")
         values, *extras = sized_unique(flattened(ar), size, fill_value, equal_nan)
         extras[1] = reshape(extras[1], shape_of(ar))
-        flags = (return_index, return_inverse, return_counts)
         picked = [values, *[extra for extra, is_returned in zip(extras, flags, strict=True) if is_returned]]
         return picked[0] if len(picked) == 1 else tuple(picked)
     if axis is not None:
         axis = normalize_axis(axis, rank_of(ar))
+    along = flattened(ar) if axis is None else moveaxis(ar, axis, 0)
+    asked = asked_unique(along, equal_nan)
+    if asked is not None:
+        first, back, counts = asked
+        elements = gather(along, first, axis=0)
+        elements = elements if axis is None else moveaxis(elements, 0, axis)
+        stand_in = np.unique(np.zeros(shape_of(ar)), return_inverse=True, axis=axis)[1]
+        parts = [elements, first, reshape(back, stand_in.shape), counts]
+        picked = [part for part, is_in in zip(parts, (True, *flags), strict=True) if is_in]
+        return picked[0] if len(picked) == 1 else tuple(picked)
     known = _host(ar)
     distinct: Any = np.unique
     values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
@@ -117,10 +127,23 @@ def union1d(ar1: Array, ar2: Array) -> Array:
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The elements that occur in both arrays, as numpy.intersect1d; the derivative goes to the first array."""
     first, second = flattened(operand(ar1)), flattened(operand(ar2))
-    _, places1, places2 = np.intersect1d(_host(first), _host(second), assume_unique, return_indices=True)
+    places = []
+    if not assume_unique:
+        first, places1 = unique(first, return_index=True)
+        second, places2 = unique(second, return_index=True)
+        places = [places1, places2]
     both = joined([first, second], 0)
-    values = gather(both, places1, axis=0)
-    return (values, places1, places2) if return_indices else values
+    order = argsort(both, kind="stable")
+    ordered = gather(both, order, axis=0)
+    is_common = flatnonzero(ops.equal(ordered[1:], ordered[:-1]))
+    values = gather(ordered, is_common, axis=0)
+    if not return_indices:
+        return values
+    indices = [
+        gather(order[:-1], is_common, axis=0),
+        ops.subtract(gather(order[1:], is_common, axis=0), shape_of(first)[0]),
+    ]
+    return values, *([gather(p, i, axis=0) for p, i in zip(places, indices, strict=True)] if places else indices)
 
 
 @implements(np.setxor1d)
@@ -131,9 +154,8 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     if shape_of(both)[0] == 0:
         return both
     both = sort(both)
-    known = _host(both)
-    changes = np.concatenate(([True], known[1:] != known[:-1], [True]))
-    return gather(both, np.flatnonzero(changes[1:] & changes[:-1]), axis=0)
+    changes = concatenate([[True], ops.not_equal(both[1:], both[:-1]), [True]])
+    return gather(both, flatnonzero(ops.logical_and(changes[1:], changes[:-1])), axis=0)
 
 
 @implements(np.setdiff1d)
@@ -141,8 +163,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements of the first array that do not occur in the second, as numpy.setdiff1d."""
     first, second = flattened(operand(ar1)), flattened(operand(ar2))
     first = first if assume_unique else unique(first)
-    missing = np.isin(_host(first), _host(second), assume_unique=assume_unique, invert=True)
-    return gather(first, np.flatnonzero(missing), axis=0)
+    return gather(first, flatnonzero(isin(first, second, invert=True)), axis=0)
 
 
 @implements(np.isin)

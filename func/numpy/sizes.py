@@ -7,24 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative, shapes
 from func.interpreters.primitives.structural.indexing import gather
-from func.interpreters.primitives.structural.reductions import argsort
-from func.numpy.argument_checks import arrayed, rank_of
+from func.interpreters.primitives.structural.reductions import argsort, reduce_any
+from func.interpreters.primitives.structural.sorting import lexsort
+from func.numpy.argument_checks import arrayed, count, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
-from func.numpy.masks import asked_places, first_places, places_along_axes
+from func.numpy.masks import asked_count, asked_places, first_places, places_along_axes
 from func.numpy.protocol import implements
-from func.numpy.shaping import ravel
+from func.numpy.shaping import ravel, reshape
 
 
 def as_bool(x: Any) -> Array:
     """A condition as booleans."""
     x = operand(x)
     return x if dtype_of(x).kind == "b" else ops.not_equal(x, 0)
+
+
+def zeros_at_end(x: Array, front: bool, what: str, instead: str) -> int:
+    """The number of zeros at an end of a vector, which decides the shape of `what`."""
+    held = shapes.convert(ops.not_equal(x, 0), dtype=np.dtype(np.intp))
+    outside = ops.equal(cumulative.cumsum(held, axis=0, reverse=not front), 0)
+    asked = asked_count(outside)
+    return int(values_for_shape(outside, what, instead).sum()) if asked is None else asked
 
 
 def _checked_size(size: Any, function: str) -> int:
@@ -83,19 +92,48 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
     A missing element has the value `fill_value` (default: the smallest element), index 0 and count 0.
     """
     size, n = _checked_size(size, "unique"), shape_of(x)[0]
-    order = argsort(x, axis=0, kind="stable")
-    ordered = gather(x, order, axis=0)
-    changes = ops.not_equal(ordered[1:], ordered[:-1])
-    if equal_nan and dtype_of(x).kind in "fc":
-        missing = ops.isnan(ordered)
-        changes = ops.logical_and(changes, ops.logical_not(ops.logical_and(missing[1:], missing[:-1])))
-    first = concatenate([np.ones(np.minimum(n, 1), bool), changes])
-    places, there = first_places(first, size + 1)
+    order, ordered, is_first = _groups(x, equal_nan)
+    places, there = first_places(is_first, size + 1)
     ends = shapes.where(there[1:], places[1:], n)
     places, there = places[:size], there[:size]
     fill = ordered[0] if fill_value is None else operand(fill_value)
     values = shapes.where(there, gather(ordered, places, axis=0), fill)
-    group = ops.subtract(cumulative.cumsum(shapes.convert(first, dtype=np.dtype(np.intp)), axis=0, reverse=False), 1)
-    back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
     counts = shapes.where(there, ops.subtract(ends, places), 0)
-    return values, shapes.where(there, gather(order, places, axis=0), 0), back, counts
+    return values, shapes.where(there, gather(order, places, axis=0), 0), _inverse(order, is_first), counts
+
+
+def asked_unique(x: Array, equal_nan: bool) -> tuple[Array, Array, Array] | None:
+    """(first indices, inverse indices, counts) of the distinct elements or rows, of which the trace asks how many.
+
+    None where the values are known, or where the trace does not ask.
+    """
+    if known_value(x) is not None:
+        return None
+    order, _, is_first = _groups(x, equal_nan)
+    asked = asked_places(is_first)
+    if asked is None:
+        return None
+    ends = concatenate([asked[0][1:], np.full(np.minimum(len(asked[0]), 1), len(x))])
+    return gather(order, asked[0], axis=0), _inverse(order, is_first), ops.subtract(ends, asked[0])
+
+
+def _groups(x: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
+    """The order that sorts elements or rows, these in order, and a mask of the first ones of equal ones."""
+    n = shape_of(x)[0]
+    is_flat = rank_of(x) == 1
+    columns = [x] if is_flat else list(reshape(x, (n, count(shape_of(x)[1:]))).T)
+    order = lexsort(*columns[::-1], axis=0) if columns else np.arange(n)
+    ordered = gather(x, order, axis=0)
+    changes = ops.not_equal(ordered[1:], ordered[:-1])
+    if not is_flat:
+        changes = reduce_any(changes, axes=tuple(range(1, rank_of(x))))
+    elif equal_nan and dtype_of(x).kind in "fc":
+        missing = ops.isnan(ordered)
+        changes = ops.logical_and(changes, ops.logical_not(ops.logical_and(missing[1:], missing[:-1])))
+    return order, ordered, concatenate([np.ones(np.minimum(n, 1), bool), changes])
+
+
+def _inverse(order: Array, is_first: Array) -> Array:
+    """The group of each element: the number of first ones up to its place in the order."""
+    group = cumulative.cumsum(shapes.convert(is_first, dtype=np.dtype(np.intp)), axis=0, reverse=False)
+    return gather(ops.subtract(group, 1), argsort(order, axis=0, kind="stable"), axis=0)

@@ -11,13 +11,14 @@ import numpy as np
 from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import creation, memory
 from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of, weak_kind
-from func.numpy.indexing import values_for_shape
 from func.numpy.joining import stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import expand_dims, moveaxis, reshape
+from func.numpy.sizes import zeros_at_end
 
 
 @implements(np.apply_along_axis)
@@ -69,20 +70,20 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    places = np.argwhere(
-        values_for_shape(ops.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with known indices, x[i:j].")
-    )
     rank = rank_of(filt)
     axes = normalize_axes(axis, rank)
-    first, last = (places.min(axis=0), places.max(axis=0)) if len(places) else (np.array(shape_of(filt)), [0] * rank)
-    index = []
-    for k, n in enumerate(shape_of(filt)):
-        if k not in axes:
-            index.append(slice(None))
-        elif len(places) == 0:
-            index.append(slice(0, 0))
-        else:
-            index.append(slice(first[k] if "f" in letters else 0, last[k] + 1 if "b" in letters else n))
+    held = ops.not_equal(filt, 0)
+    index = [slice(None)] * rank
+    for k in axes:
+        along = reduce_any(held, axes=tuple([other for other in range(rank) if other != k]))
+        front, back = [
+            zeros_at_end(along, is_front, "np.trim_zeros(x)", "Slice with known indices, x[i:j].")
+            for is_front in (True, False)
+        ]
+        n = shape_of(filt)[k]
+        index[k] = slice(front if "f" in letters else 0, n - back if "b" in letters and front < n else n)
+        if front == n:
+            index[k] = slice(0, 0)
     return original[index[0]] if isinstance(original, (list, tuple)) and rank == 1 else filt[tuple(index)]
 
 

@@ -138,19 +138,37 @@ def is_dask_array(value: Any) -> bool:
     return type(value).__name__ == "Array" and (type(value).__module__ or "").startswith("dask.array")
 
 
+_ARRAYS_OF = {
+    "astropy": "; pass x.value",
+    "pint": "; pass x.magnitude, and put the unit on again inside",
+    "unyt": "; pass x.d",
+    "xarray": "; of a Dataset pass {name: ds[name].to_numpy() for name in ds}",
+}
+"""Where the arrays of an object are, by its package."""
+
+
 def _advice(value: Any, path: str, transform: str) -> str:
     """The advice for an argument that is not an array."""
-    if path.startswith("output") or hasattr(value, "dtype"):
-        return ""
-    is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
-    register = "register_dataclass" if hasattr(type(value), "__dataclass_fields__") else "register_node"
+    if hasattr(value, "dtype") or hasattr(value, "__array__"):
+        return _ARRAYS_OF.get(type(value).__module__.partition(".")[0], "")
+    flags = (str, bytes, type, enum.Enum, np.ufunc, functools.partial)
+    is_flag = isinstance(value, flags) or inspect.isroutine(value) or hasattr(value, "__wrapped__")
+    is_dataclass = any([hasattr(type(value), fields) for fields in ("__dataclass_fields__", "__attrs_attrs__")])
+    register = "register_dataclass" if is_dataclass else "register_node"
     tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.{register}"
+    _, dot, field = path.rpartition(".")
+    if is_flag:
+        tree_class = (
+            f"; of a dataclass, func.tree.register_dataclass(static={field!r}) leaves it as it is" if dot else ""
+        )
+    if path.startswith("output"):
+        return tree_class
     if transform in ("jit", "make_program", "to_source", "to_c"):
         names = "static_argnames (or static_argnums)"
-        return f"; name arguments that are no numbers in {names}{'' if is_flag else tree_class}"
+        return f"; name arguments that are no numbers in {names}{tree_class}"
     if transform == "vmap":
-        return f"; give what is used as it is None in in_dims{'' if is_flag else tree_class}"
-    return f"; choose other argnums{'' if is_flag else tree_class}"
+        return f"; give what is used as it is None in in_dims{tree_class}"
+    return f"; choose other argnums{tree_class}"
 
 
 def traced_leaf(value: Any, path: str, transform: str) -> Array:

@@ -166,17 +166,24 @@ def called_object(frame: FrameType | None) -> Any:
         names.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
-        return None
+        return _type_of_dtype(names)
     variables = (frame.f_locals, frame.f_globals, frame.f_builtins)
     value = next((names_in[node.id] for names_in in variables if node.id in names_in), None)
     for name in reversed(names):
         if isinstance(value, ModuleType):
             value = vars(value).get(name)
-        elif type(value).__module__ == "numpy":  # a method of an array, which looking it up does not call
+        elif (
+            type(value).__module__.partition(".")[0] == "numpy"
+        ):  # a method of an array, which looking it up does not call
             value = getattr(value, name, None)
         else:
-            return None
+            return _type_of_dtype(names)
     return value
+
+
+def _type_of_dtype(names: list[str]) -> Any:
+    """The attribute `type` of dtypes, where an expression is the class of a number: `x.dtype.type(...)`."""
+    return vars(sys.modules["numpy"].dtype)["type"] if names[:1] == ["type"] else None
 
 
 def library_calls_of(error: BaseException) -> list[tuple[str, str]]:

@@ -166,8 +166,7 @@ def test_polynomials_of_numpy() -> None:
     difference = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
     with func.intercept():
         np.testing.assert_allclose(func.grad(f)(1.5), difference, rtol=1e-8)
-    with pytest.raises(func.errors.TracerConversionError, match=r"with func\.intercept"):
-        func.grad(f)(1.5)
+    np.testing.assert_allclose(func.grad(f)(1.5), difference, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", VIEWED)
