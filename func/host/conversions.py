@@ -411,9 +411,13 @@ _INSTEAD_OF_VALUES = {
 _STATIC = "{what}: pass such numbers as static arguments, func.jit(..., static_argnums=...)."
 
 
-def _scalar(tracer: Tracer, what: str) -> Any:
+def _check_single(tracer: Tracer) -> None:
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise TypeError(f"only arrays with one element convert to a Python number, not shape {tracer.shape}")
+
+
+def _scalar(tracer: Tracer, what: str) -> Any:
+    _check_single(tracer)
     return to_host(_known(tracer, what)).reshape(())[()]
 
 
@@ -502,6 +506,7 @@ def to_index(tracer: Tracer) -> int:
 
 
 def _raise_number(tracer: Tracer, call: str) -> NoReturn:
+    _check_single(tracer)
     _raise_at_line(
         TracerConversionError(
             f"{call} of a traced value would silently lose its derivative{at_line()}\n{_hint(_NUMBER_HINT)}"

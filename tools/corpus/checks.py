@@ -1,0 +1,226 @@
+"""A function in every transform, compared with differences."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import traceback
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import func
+from tools.corpus.sampling import Case, Slopes, copied, differences, leaves
+
+RIGHT, WRONG, REFUSED = "right", "wrong", "refused"
+STEPS = (1.0, 1.01, 0.985)
+"""Factors of the arguments: elements of a batch, and later calls of a jitted function."""
+
+
+@dataclass
+class Outcome:
+    """How a transform of a function ended; `text` says what differs, or is the error."""
+
+    status: str
+    text: str = ""
+    place: str = ""
+
+
+class Differs(Exception):
+    """A result that is not the truth."""
+
+
+def block(package: str | None) -> Any:
+    """The context of a transform: nothing, or `func.intercept()` with the modules of a package where it takes them."""
+    if package is None:
+        return contextlib.nullcontext()
+    if "modules" in inspect.signature(func.intercept).parameters:
+        return func.intercept(modules=[package, f"{package}.*"])
+    return func.intercept()
+
+
+def outcome(check: Callable[[Case, Any], None], case: Case, package: str | None) -> Outcome:
+    """The outcome of one check, inside of `func.intercept` for a package or as it is."""
+
+    def inside() -> Any:
+        return block(package)
+
+    try:
+        check(case, inside)
+    except Differs as difference:
+        return Outcome(WRONG, str(difference))
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        return Outcome(REFUSED, f"{type(error).__name__}: {error}", _place(error))
+    return Outcome(RIGHT)
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line that belongs neither to func nor to this tool nor to NumPy."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not re.search(r"/(func|interpreters|backends|numpy|tools/corpus)/", frame.filename):
+            return f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno}: {frame.line}"
+    return ""
+
+
+def results(case: Case, *values: Any) -> list[Any]:
+    """The floating-point leaves of a result."""
+    kinds = [np.asarray(leaf).dtype.kind for leaf in leaves(case.call(*case.values))]
+    found = leaves(case.call(*values))
+    if len(found) != len(kinds):
+        raise Differs(f"{len(found)} results in place of {len(kinds)}")
+    return [leaf for leaf, kind in zip(found, kinds, strict=True) if kind in "fc"]
+
+
+def loss_of(case: Case) -> Callable[..., Any]:
+    """A weighted sum of a function's results, real and imaginary parts."""
+
+    def loss(*values: Any) -> Any:
+        total = 0.0
+        for place, leaf in enumerate(results(case, *values)):
+            generator = np.random.default_rng(zlib.crc32(f"{case.name}:{place}".encode()))
+            parts = (leaf.real, leaf.imag) if np.iscomplexobj(leaf) else (leaf,)
+            for part in parts:
+                total = total + np.sum(part * generator.uniform(0.5, 1.5, np.shape(part)))
+        return total
+
+    return loss
+
+
+def partial(case: Case, function: Callable[..., Any], place: int) -> Callable[[Any], Any]:
+    """A function of one of the smooth arguments."""
+
+    def of_one(value: Any) -> Any:
+        values = case.values
+        values[place] = value
+        return function(*values)
+
+    return of_one
+
+
+def compare(what: str, value: Any, truth: Any, error: Any = 0.0, relative: float = 1e-6) -> None:
+    """Raise `Differs` unless a value agrees with the truth."""
+    value, truth = np.asarray(value), np.asarray(truth)
+    if value.shape != truth.shape:
+        raise Differs(f"{what}: shape {value.shape} in place of {truth.shape}")
+    size = np.max(np.abs(truth), initial=0.0)
+    allowed = relative * np.abs(truth) + 1e-2 * relative * size + 20 * error + 1e-300
+    if not np.all(np.abs(value - truth) <= allowed):
+        raise Differs(f"{what}: {_short(value)} in place of {_short(truth)}")
+
+
+def _short(value: Any) -> str:
+    return np.array2string(value, threshold=8, precision=8).replace("\n", "")
+
+
+def slopes(function: Callable[[Any], Any], at: Any) -> Slopes:
+    """Derivatives by differences, which exist for a function of the corpus."""
+    found = differences(function, at)
+    if found is None or not found.is_smooth:
+        raise ValueError("no differences")
+    return found
+
+
+def moved(case: Case, factor: float) -> list[Any]:
+    """The smooth arguments, each a little larger or smaller."""
+    return [value * factor for value in case.values]
+
+
+def check_grad(case: Case, inside: Callable[[], Any]) -> None:
+    """Gradients of a weighted sum for all smooth arguments."""
+    _check_gradients(case, inside, lambda loss, argnums: func.grad(loss, argnums=argnums), [1.0])
+
+
+def check_jit_grad(case: Case, inside: Callable[[], Any]) -> None:
+    """The same compiled, and called again with other values."""
+    _check_gradients(case, inside, lambda loss, argnums: func.jit(func.grad(loss, argnums=argnums)), STEPS)
+
+
+def _check_gradients(case: Case, inside: Callable[[], Any], make: Any, factors: Any) -> None:
+    loss = loss_of(case)
+    transformed = make(loss, tuple(range(len(case.smooth))))
+    for factor in factors:
+        values = moved(case, factor)
+        try:
+            truths = [slopes(lambda value, i=i: loss(*values[:i], value, *values[i + 1 :]), values[i]) for i in range(len(values))]
+        except Exception:
+            if factor != 1.0:
+                continue
+            raise
+        with inside():
+            gradients = transformed(*[copied(value) for value in values])
+        for name, gradient, truth in zip(case.smooth, gradients, truths, strict=True):
+            compare(f"d/d{name} at {factor}", gradient, truth.value, truth.error)
+
+
+def check_jacobian(case: Case, inside: Callable[[], Any]) -> None:
+    """The Jacobian of all results for the first smooth argument."""
+    with inside():
+        parts = func.jacobian(partial(case, lambda *values: results(case, *values), 0))(case.values[0])
+    for place, part in enumerate(parts):
+        truth = slopes(partial(case, lambda *values, place=place: results(case, *values)[place], 0), case.values[0])
+        compare(f"result {place}", part, truth.value, truth.error)
+
+
+def check_hessian(case: Case, inside: Callable[[], Any]) -> None:
+    """The Hessian of a weighted sum for the first smooth argument."""
+    loss = partial(case, loss_of(case), 0)
+    with inside():
+        hessian = func.hessian(loss)(case.values[0])
+        gradient = slopes(loss, case.values[0])
+        compare("gradient", func.grad(loss)(case.values[0]), gradient.value, gradient.error)
+        truth = differences(func.grad(loss), case.values[0])
+    if truth is not None:
+        compare("hessian", hessian, truth.value, truth.error, relative=1e-5)
+
+
+def noises(case: Case) -> list[float]:
+    """How much the last digits of the arguments change each result."""
+    near = [results(case, *[value * (1 + count * 2.3e-16) for value in case.values]) for count in range(-4, 5)]
+    return [10 * float(np.max(np.abs(np.subtract(parts, parts[0])), initial=1e-300)) for parts in zip(*near, strict=True)]
+
+
+def check_vmap(case: Case, inside: Callable[[], Any]) -> None:
+    """A batch of three for all smooth arguments."""
+    batch = [moved(case, factor) for factor in STEPS]
+    try:
+        truths = [results(case, *values) for values in batch]
+    except Exception:
+        batch = [case.values] * len(STEPS)
+        truths = [results(case, *values) for values in batch]
+    with inside():
+        mapped = func.vmap(lambda *values: results(case, *values))(*[np.stack(column) for column in zip(*batch, strict=True)])
+    noise = noises(case)
+    for place, part in enumerate(mapped):
+        compare(f"result {place}", part, np.stack([truth[place] for truth in truths]), noise[place], relative=1e-8)
+
+
+def check_jit(case: Case, inside: Callable[[], Any]) -> None:
+    """Compiled, and called again with other values."""
+    compiled = func.jit(lambda *values: results(case, *values))
+    noise = noises(case)
+    for factor in STEPS:
+        values = moved(case, factor)
+        try:
+            truths = results(case, *values)
+        except Exception:
+            continue
+        with inside():
+            parts = compiled(*values)
+        for place, (part, truth) in enumerate(zip(parts, truths, strict=True)):
+            compare(f"result {place} at {factor}", part, truth, noise[place], relative=1e-8)
+
+
+CHECKS: dict[str, Callable[[Case, Any], None]] = {
+    "grad": check_grad,
+    "jacobian": check_jacobian,
+    "hessian": check_hessian,
+    "vmap": check_vmap,
+    "jit": check_jit,
+    "jit(grad)": check_jit_grad,
+}
