@@ -97,6 +97,15 @@ def user_frame(skip: int = 1) -> FrameType | None:
     return beside
 
 
+def numpy_caller(skip: int = 1) -> FrameType | None:
+    """The innermost frame that runs neither the engine's code nor NumPy's: of the user, or of a package."""
+    for frame in _frames(skip + 1):
+        name = str(frame.f_globals.get("__name__", ""))
+        if not is_engine_file(frame.f_code.co_filename) and name.partition(".")[0] != "numpy":
+            return frame
+    return None
+
+
 def user_line(skip: int = 1) -> Line | None:
     """The line that the user's code is at."""
     frame = user_frame(skip + 1)

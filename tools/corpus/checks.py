@@ -34,6 +34,10 @@ class Differs(Exception):
     """A result that is not the truth."""
 
 
+class NotANumber(ArithmeticError):
+    """A result of NaN, which nobody takes for the truth."""
+
+
 def block(package: str | None) -> Any:
     """The context of a transform: nothing, or `func.intercept()` with the modules of a package where it takes them."""
     if package is None:
@@ -108,6 +112,8 @@ def compare(what: str, value: Any, truth: Any, error: Any = 0.0, relative: float
     value, truth = np.asarray(value), np.asarray(truth)
     if value.shape != truth.shape:
         raise Differs(f"{what}: shape {value.shape} in place of {truth.shape}")
+    if np.any(np.isnan(value) & ~np.isnan(truth)):
+        raise NotANumber(f"NaN in place of numbers; {what}: {_short(value)} in place of {_short(truth)}")
     size = np.max(np.abs(truth), initial=0.0)
     allowed = relative * np.abs(truth) + 1e-2 * relative * size + 20 * error + 1e-300
     if not np.all(np.abs(value - truth) <= allowed):

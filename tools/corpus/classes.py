@@ -17,6 +17,7 @@ def normalised(text: str) -> str:
     """The first line of an error, without the names, numbers and lines that differ from case to case."""
     line = text.strip().partition("\n")[0]
     line = re.sub(r"(,? at | in )?\S*\w+\.py:\d+.*", "", line)
+    line = re.sub(r"NaN in place of numbers.*", "NaN in place of numbers", line)
     line = re.sub(r"`[^`]*`", "`…`", line)
     line = re.sub(r"'[^']*'", "'…'", line)
     line = re.sub(r"\([\d, ]+\)", "(…)", line)
