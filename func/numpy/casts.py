@@ -6,7 +6,6 @@ so that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,39 +16,16 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.wiring import WIRING
 
 
-class _Cast(type):
-    """The class of classes that stand in for one of NumPy's numbers: calls cast, everything else is NumPy's class.
-
-    They are equal to it, so that code which keeps a dtype in a variable may compare it, and call it.
-    """
-
-    _original: Any
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and holds_tracer(args[0]) and is_traced(args[0]):
-            return _converted(args[0], np.dtype(cls._original))
-        return cls._original(*args, **kwargs)
-
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or other is cls._original
-
-    def __hash__(cls) -> int:
-        return hash(cls._original)
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, cls._original)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, cls._original)
-
-
 def _cast(name: str) -> Any:
     scalar_class: Any = original(name)
-    namespace = {"_original": scalar_class, "__module__": "numpy", "__doc__": scalar_class.__doc__}
-    return _Cast(name, (scalar_class,), namespace)
+    dtype = np.dtype(scalar_class)
 
+    def cast(bound: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and holds_tracer(args[0]) and is_traced(args[0]):
+            return _converted(args[0], dtype)
+        return scalar_class(*args, **kwargs)
 
-copyreg.pickle(_Cast, lambda cls: (original, (cls.__name__,)))  # type: ignore[arg-type]
+    return substitute(cast, name)
 
 
 def _converted(x: Any, dtype: np.dtype[Any]) -> Array:
