@@ -139,7 +139,9 @@ class Run:
         with self.report.open() as lines:
             while not self.is_done:
                 ended = process.poll() is not None
-                while line := lines.readline():
+                while not self.is_done and (line := lines.readline()):
+                    while not line.endswith("\n"):
+                        line += lines.readline()
                     self.read(line)
                     changed = time.monotonic()
                 limit = self.options.seconds if self.number > before else 10 * self.options.seconds
