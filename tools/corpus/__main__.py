@@ -20,7 +20,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "chemicals colour control fluids ht lmfit pvlib pymap3d quantecon scipy.stats._distr skrf statsmodels transforms3d"
+    "chemicals colour control fluids ht lmfit psychrolib pvlib pymap3d quantecon sgp4 skrf spatialmath statsmodels "
+    "thermo transforms3d"
 ).split()
 """The packages of the table in docs/numpy.md, by the names under which they are imported."""
 MEMORY = 8 << 30
@@ -34,6 +35,7 @@ def work(options: argparse.Namespace) -> None:
     from tools.corpus import candidates, checks, sampling
 
     package = options.packages[0]
+    modules = candidates.intercepted_modules(package, PACKAGES)
     with options.report.open("a") as report:
 
         def say(**entry: Any) -> None:
@@ -54,7 +56,7 @@ def work(options: argparse.Namespace) -> None:
                         continue
                     say(transform=transform, way=way)
                     with _silent():
-                        found = checks.outcome(check, case, package if way == "intercept" else None)
+                        found = checks.outcome(check, case, modules if way == "intercept" else None)
                     say(outcome=asdict(found))
                     if found.status == checks.RIGHT:
                         break

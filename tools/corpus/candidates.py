@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.metadata
 import inspect
 import pkgutil
 import random
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +31,16 @@ def module_names(package: str) -> list[str]:
     for name in _walked(package, getattr(root, "__path__", [])):
         names.append(name)
     return sorted(names)
+
+
+def intercepted_modules(package: str, corpus: Sequence[str]) -> list[str]:
+    """The package, and those packages of a corpus that it needs: its functions call theirs."""
+    found = [package]
+    for name in found:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            needed = [re.split(r"[^\w-]", text)[0] for text in importlib.metadata.requires(name) or ()]
+            found += [other for other in needed if other in corpus and other not in found]
+    return found
 
 
 def _walked(package: str, path: Any) -> Iterator[str]:

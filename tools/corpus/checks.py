@@ -7,7 +7,7 @@ import inspect
 import re
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,20 +38,20 @@ class NotANumber(ArithmeticError):
     """A result of NaN, which nobody takes for the truth."""
 
 
-def block(package: str | None) -> Any:
-    """The context of a transform: nothing, or `func.intercept()` with the modules of a package where it takes them."""
-    if package is None:
+def block(modules: Sequence[str] | None) -> Any:
+    """The context of a transform: nothing, or `func.intercept()`, with these modules where it takes them."""
+    if modules is None:
         return contextlib.nullcontext()
     if "modules" in inspect.signature(func.intercept).parameters:
-        return func.intercept(modules=[package, f"{package}.*"])
+        return func.intercept(modules=modules)
     return func.intercept()
 
 
-def outcome(check: Callable[[Case, Any], None], case: Case, package: str | None) -> Outcome:
-    """The outcome of one check, inside of `func.intercept` for a package or as it is."""
+def outcome(check: Callable[[Case, Any], None], case: Case, modules: Sequence[str] | None) -> Outcome:
+    """The outcome of one check, inside of `func.intercept` for modules or as it is."""
 
     def inside() -> Any:
-        return block(package)
+        return block(modules)
 
     try:
         check(case, inside)
