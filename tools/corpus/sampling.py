@@ -272,8 +272,10 @@ def differences(function: Callable[[Any], Any], at: Any, step: float = 2e-4) -> 
         if wide.shape != base.shape or narrow.shape != base.shape or not np.all(np.isfinite([wide, narrow])):
             return None
         rounding = (1e-15 * np.abs(base) + noise) / size
-        gap = np.abs(wide - narrow)
-        is_smooth &= bool(np.all(gap <= 1e-4 * np.abs(narrow) + 1e-7 * np.max(np.abs(narrow), initial=0) + 50 * rounding))
+        gap, largest = np.abs(wide - narrow), np.max(np.abs(narrow), initial=0)
+        is_near = gap <= 1e-4 * np.abs(narrow) + 1e-7 * largest + 50 * rounding
+        is_clear = noise <= 1e-4 * size * largest + 1e-13 * np.abs(base)
+        is_smooth &= bool(np.all(is_near & is_clear))
         columns.append((4 * narrow - wide) / 3)
         errors.append(gap + 20 * rounding)
     shape = (*base.shape, *np.shape(at))
