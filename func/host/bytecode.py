@@ -114,9 +114,7 @@ def looks_up_by_name(frame: FrameType) -> bool:
 def _calls_builtin(code: CodeType, place: int, names: tuple[str, ...]) -> bool:
     """Whether the call at a place in the code is one of a builtin function of these names."""
     earlier = _callee(code, place)
-    if not earlier or earlier[-1].is_jump_target:
-        return False
-    return earlier[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and earlier[-1].argval in names
+    return bool(earlier) and earlier[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and earlier[-1].argval in names
 
 
 _OPERATORS = {
