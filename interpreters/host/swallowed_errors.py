@@ -73,7 +73,9 @@ def caught(refusal: Exception) -> Exception | None:
     line = _place_of_catch(refusal)
     if line is None:
         return None
-    text = f"{refusal}\n  `except` caught this error at {line}; the function would go on with another value than in NumPy."
+    text = (
+        f"{refusal}\n  `except` caught this error at {line}; the function would go on with another value than in NumPy."
+    )
     error = type(refusal)(text)
     error.__dict__.update(refusal.__dict__)
     return error
@@ -104,7 +106,11 @@ def _tries(file: str) -> list[tuple[int, int, list[set[str]]]]:
     except (SyntaxError, ValueError):
         return []
     return [
-        (node.body[0].lineno, int(node.body[-1].end_lineno or 0), [_names_in(handler.type) for handler in node.handlers])
+        (
+            node.body[0].lineno,
+            int(node.body[-1].end_lineno or 0),
+            [_names_in(handler.type) for handler in node.handlers],
+        )
         for node in reversed(nodes)
         if isinstance(node, ast.Try)
     ]

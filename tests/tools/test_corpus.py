@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from tools.corpus import classes, sampling  # noqa: E402
+from tools.corpus import classes, sampling
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "chemicals colour control fluids ht lmfit psychrolib pvlib pymap3d quantecon sgp4 skrf spatialmath statsmodels "
     "thermo transforms3d"
-).split()
+)
 """The packages of the table in docs/numpy.md, by the names under which they are imported."""
 MEMORY = 8 << 30
 """Bytes of addresses that a process may have."""
@@ -35,7 +35,7 @@ def work(options: argparse.Namespace) -> None:
     from tools.corpus import candidates, checks, sampling
 
     package = options.packages[0]
-    modules = candidates.intercepted_modules(package, PACKAGES)
+    modules = candidates.intercepted_modules(package, PACKAGES.split())
     with options.report.open("a") as report:
 
         def say(**entry: Any) -> None:
@@ -154,7 +154,9 @@ class Run:
             process.kill()
         status = process.wait()
         if not self.is_done:
-            self.interrupted(f"Killed: after {self.options.seconds:.0f} s" if not ended else f"Crashed: status {status}")
+            self.interrupted(
+                f"Killed: after {self.options.seconds:.0f} s" if not ended else f"Crashed: status {status}"
+            )
             if self.number == before:
                 errors.seek(0)
                 print(f"{self.package}: cannot go on: {errors.read()[-1000:]}", file=sys.stderr)
@@ -167,7 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.corpus", description=sys.modules["tools.corpus"].__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("packages", nargs="*", help="names under which packages are imported")
-    parser.add_argument("--all", action="store_true", help=f"these, where installed: {', '.join(PACKAGES)}")
+    parser.add_argument("--all", action="store_true", help=f"these, where installed: {PACKAGES}")
     parser.add_argument("--limit", type=int, help="a sample of this many numeric functions of each package")
     parser.add_argument("--intercept", action="store_true", help="only inside func.intercept(modules=[package])")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one transform of a function (default: 60)")
@@ -185,7 +187,7 @@ def main() -> int:
     from tools.corpus import classes
 
     packages = {}
-    for package in options.packages or (PACKAGES if options.all else []):
+    for package in options.packages or (PACKAGES.split() if options.all else []):
         if importlib.util.find_spec(package.partition(".")[0]) is None:
             print(f"{package}: not installed", flush=True)
             continue

@@ -17,11 +17,11 @@ from typing import Any
 _NO_MODULES = (
     "test tests testing conftest __main__ setup example examples benchmark benchmarks plot plots plotting graphics gui "
     "vendor _vendor extern externals datasets data io cli docs sandbox"
-).split()
+)
 _NO_FUNCTIONS = (
     "plot show save write load read download delete remove open print test main install fetch export import display "
     "draw animate input random rand simulate benchmark"
-).split()
+)
 
 
 def module_names(package: str) -> list[str]:
@@ -45,7 +45,7 @@ def intercepted_modules(package: str, corpus: Sequence[str]) -> list[str]:
 
 def _walked(package: str, path: Any) -> Iterator[str]:
     for info in pkgutil.iter_modules(path, f"{package}."):
-        if info.name.rpartition(".")[2] in _NO_MODULES:
+        if info.name.rpartition(".")[2] in _NO_MODULES.split():
             continue
         yield info.name
         if info.ispkg and (module := _imported(info.name)) is not None:
@@ -78,7 +78,7 @@ def candidates(package: str, seed: int) -> list[tuple[str, Callable[..., Any]]]:
 def _is_candidate(attribute: str, value: Any, module: str) -> bool:
     if attribute.startswith("_") or isinstance(value, type) or not callable(value):
         return False
-    if getattr(value, "__module__", None) != module or any(word in attribute.lower() for word in _NO_FUNCTIONS):
+    if getattr(value, "__module__", None) != module or any(word in attribute.lower() for word in _NO_FUNCTIONS.split()):
         return False
     if not (inspect.isfunction(value) or is_compiled(value) or inspect.isfunction(getattr(value, "__wrapped__", None))):
         return False

@@ -16,10 +16,10 @@ Arguments = dict[str, Any]
 SLOW = 0.3
 """Seconds: a function that takes longer for one call takes too long for its differences."""
 
-_ANGLES = "angle theta phi psi lat lon azimuth zenith elevation tilt declination latitude longitude yaw pitch roll".split()
-_COUNTS = "n m k num order degree deg size count npts nobs dim ndim lag lags window axis level nfft num_points".split()
-_MATRICES = "a m mat matrix cov covariance corr sigma rot rotation dcm transform h q2 s y z abcd".split()
-_FRACTIONS = "p q prob probability fraction frac x w weight alpha beta rh efficiency eta emissivity void".split()
+_ANGLES = "angle theta phi psi lat lon azimuth zenith elevation tilt declination yaw pitch roll"
+_COUNTS = "n m k num order degree deg size count npts nobs dim ndim lag lags window axis level nfft num_points"
+_MATRICES = "a m mat matrix cov covariance corr sigma rot rotation dcm transform h q2 s y z abcd"
+_FRACTIONS = "p q prob probability fraction frac x w weight alpha beta rh efficiency eta emissivity void"
 
 
 @dataclass
@@ -81,7 +81,7 @@ def forms(names: list[str]) -> list[tuple[str, Callable[[str, int], Any]]]:
         return lambda name, place: first(name) if place == 0 else rest(name)
 
     def by_name(name: str, place: int) -> Any:
-        return matrix(name) if name.lower() in _MATRICES else vector(name)
+        return matrix(name) if name.lower() in _MATRICES.split() else vector(name)
 
     every: list[tuple[str, Callable[[str, int], Any]]] = [
         ("vectors", by_place(vector, vector)),
@@ -103,7 +103,9 @@ def forms(names: list[str]) -> list[tuple[str, Callable[[str, int], Any]]]:
     if len(names) > 1:
         every.insert(2, ("vector, then scalars", by_place(vector, scalar)))
         every.append(("vectors, last a scalar", lambda name, i: scalar(name) if i == len(names) - 1 else vector(name)))
-        every.append(("vectors, last two scalars", lambda name, i: scalar(name) if i >= len(names) - 2 else vector(name)))
+        every.append(
+            ("vectors, last two scalars", lambda name, i: scalar(name) if i >= len(names) - 2 else vector(name))
+        )
     return every
 
 
@@ -113,39 +115,51 @@ def _generator(name: str, kind: str) -> np.random.Generator:
 
 def scalar(name: str) -> Any:
     """A count, an angle or another positive number."""
-    if name.lower() in _COUNTS:
+    if name.lower() in _COUNTS.split():
         return 3
-    low, high = (0.2, 0.9) if name.lower() in _FRACTIONS or is_angle(name) else (0.6, 2.4)
+    low, high = (0.2, 0.9) if name.lower() in _FRACTIONS.split() or is_angle(name) else (0.6, 2.4)
     return round(float(_generator(name, "scalar").uniform(low, high)), 3)
 
 
 def is_angle(name: str) -> bool:
     """Whether a parameter is named as angles are."""
-    return any(word in name.lower() for word in _ANGLES)
+    return any(word in name.lower() for word in _ANGLES.split())
 
 
 def fraction(name: str) -> Any:
     """A number between 0 and 1."""
-    return 2 if name.lower() in _COUNTS else round(float(_generator(name, "fraction").uniform(0.1, 0.9)), 3)
+    return 2 if name.lower() in _COUNTS.split() else round(float(_generator(name, "fraction").uniform(0.1, 0.9)), 3)
 
 
 def physical(name: str) -> Any:
     """A number of the size that the name has in physics: temperatures, pressures, densities."""
-    sizes = {"T": 320.0, "P": 2e5, "r": 900.0, "m": 2e-3, "k": 0.5, "h": 1e5, "C": 1500.0, "D": 0.1, "V": 2.0, "M": 30.0}
-    if name.lower() in _COUNTS:
+    sizes = {
+        "T": 320.0,
+        "P": 2e5,
+        "r": 900.0,
+        "m": 2e-3,
+        "k": 0.5,
+        "h": 1e5,
+        "C": 1500.0,
+        "D": 0.1,
+        "d": 1e-3,
+        "V": 2.0,
+        "M": 30.0,
+    }
+    if name.lower() in _COUNTS.split():
         return 5
     size = sizes.get(name[:1], sizes.get(name[:1].upper(), 10.0))
     return float(f"{size * _generator(name, 'physical').uniform(0.8, 1.3):.4g}")
 
 
 def _array(name: str, kind: str, shape: tuple[int, ...]) -> Any:
-    low, high = (0.2, 0.9) if name.lower() in _FRACTIONS or is_angle(name) else (0.5, 2.5)
+    low, high = (0.2, 0.9) if name.lower() in _FRACTIONS.split() or is_angle(name) else (0.5, 2.5)
     return np.round(_generator(name, kind).uniform(low, high, shape), 3)
 
 
 def vector(name: str) -> Any:
     """Three numbers, or a count."""
-    return 3 if name.lower() in _COUNTS else _array(name, "vector", (3,))
+    return 3 if name.lower() in _COUNTS.split() else _array(name, "vector", (3,))
 
 
 def quaternion(name: str) -> Any:
@@ -156,12 +170,12 @@ def quaternion(name: str) -> Any:
 
 def series(name: str) -> Any:
     """Twenty numbers."""
-    return 3 if name.lower() in _COUNTS else _array(name, "series", (20,))
+    return 3 if name.lower() in _COUNTS.split() else _array(name, "series", (20,))
 
 
 def rows(name: str) -> Any:
     """Five rows of three numbers."""
-    return 3 if name.lower() in _COUNTS else _array(name, "rows", (5, 3))
+    return 3 if name.lower() in _COUNTS.split() else _array(name, "rows", (5, 3))
 
 
 def matrix(name: str) -> Any:
@@ -212,9 +226,7 @@ def _smooth_case(case: Case) -> Case | None:
         second = leaves(Case(case.name, case.function, arguments, [], case.form).call())
         if not all(np.array_equal(a, b) for a, b in zip(first, second, strict=True)):
             return None
-    floats = [
-        name for name, value in case.arguments.items() if type(value) is float or (type(value) is np.ndarray)
-    ]
+    floats = [name for name, value in case.arguments.items() if type(value) is float or (type(value) is np.ndarray)]
     smooth = []
     for name in floats:
         alone = Case(case.name, case.function, case.arguments, [name], case.form)
