@@ -76,7 +76,7 @@ class running:
             if refusal is not None and (swallowed := caught(refusal)) is not None:
                 raise swallowed
             return
-        if error is refusal and entry is not None and entry.outer is not None:
+        if refusal is not None and refusal is error and entry is not None and entry.outer is not None:
             keep_refusal(refusal, entry.outer.interpreter)
         called, has_shared = self.interpreter.called, self.interpreter.shared is not None
         self.interpreter.close()

@@ -502,6 +502,6 @@ for _kind, _functions, _place in (
     (TracedMath, _math_functions, "func.numpy.scalar_math"),
     (TracedComplexMath, _complex_functions, "func.numpy.complex_math"),
 ):
-    _names_of_module = vars(math if _kind is TracedMath else cmath)
+    _names_of_module: dict[str, Any] = vars(_math if _kind is TracedMath else _complex_math)
     for _name in _functions:
         setattr(_kind, _name, _attribute(_name, _Late(_place, _name), is_inside, namespace=_names_of_module))

@@ -264,8 +264,7 @@ class Interpreter:
     """The arguments of its call that share memory, if some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
-    refusal: Exception | None = None
-    """The first error by which a value refused to become a number or a plain array, until Python code catches it."""
+    refusal: Exception | None = None  # the first error of a value that became no number, until Python code catches it
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
     """The same for functions with rules that run inside: the tracers of their arguments, with the caller's."""
 
