@@ -258,8 +258,7 @@ class Interpreter:
     is_readable = False
     """Whether code may read its values as arrays: their derivative does not come from that code."""
     checks_nan: bool | None = None
-    """Whether its program has a NaN-safe variant if derivatives are inside; None without a program. False too where
-    structural zeros exist from the start."""
+    """Whether its program with derivatives has a NaN-safe variant: None without one, False with structural zeros."""
     shared: Any = None
     """The arguments of its call that share memory, if some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
