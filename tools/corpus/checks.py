@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import re
 import traceback
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import func
-from tools.corpus.sampling import Case, copied, differences, leaves
+from tools.corpus.sampling import Case, copied, differences, leaves, noise_of
 
 RIGHT, WRONG, REFUSED = "right", "wrong", "refused"
 STEPS = (1.0, 1.01, 0.985)
@@ -54,9 +55,12 @@ def outcome(check: Callable[[Case, Any], None], case: Case, modules: Sequence[st
         return block(modules)
 
     try:
-        check(case, inside)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", func.errors.SolverWarning)
+            check(case, inside)
     except Differs as difference:
-        return Outcome(WRONG, str(difference))
+        doubts = [str(w.message) for w in warned if issubclass(w.category, func.errors.SolverWarning)]
+        return Outcome(REFUSED, f"SolverWarning: {doubts[0]}") if doubts else Outcome(WRONG, str(difference))
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:
@@ -190,11 +194,16 @@ def check_hessian(case: Case, inside: Callable[[], Any]) -> None:
 
 
 def noises(case: Case) -> list[float]:
-    """How much the last digits of the arguments change each result."""
-    near = [results(case, *[value * (1 + count * 2.3e-16) for value in case.values]) for count in range(-4, 5)]
-    return [
-        10 * float(np.max(np.abs(np.subtract(parts, parts[0])), initial=1e-300)) for parts in zip(*near, strict=True)
-    ]
+    """The size of the rounding errors of each result."""
+    values = case.values
+    found = []
+    for place in range(len(results(case, *values))):
+        moves = [
+            noise_of(partial(values, lambda *args, place=place: results(case, *args)[place], i), values[i], 2e-4)
+            for i in range(len(values))
+        ]
+        found.append(10 * max(float(np.max(move, initial=1e-300)) for move in moves))
+    return found
 
 
 def check_vmap(case: Case, inside: Callable[[], Any]) -> None:
