@@ -19,7 +19,7 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test validate lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate clean
+.PHONY: help demo test validate lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate corpus clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -37,6 +37,7 @@ help:
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
 	@echo "make enumerate  run small programs, all or sampled, against the truth (TIME=2h, ARGS='memory --complete')"
+	@echo "make corpus  run the functions of the installed packages of docs/numpy.md in every transform (ARGS='fluids')"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -100,6 +101,9 @@ fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
 
 enumerate: $(VENV)/installed-test
 	$(BIN)/python -m tools.enumerate --jobs $(JOBS) --time $(TIME) $(ARGS)
+
+corpus: $(VENV)/installed-test
+	$(BIN)/python -m tools.corpus $(or $(ARGS),--all --limit 100)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info

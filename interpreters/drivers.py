@@ -30,7 +30,7 @@ from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_er
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.host.source import hide_engine_frames
-from func.interpreters.host.swallowed_errors import add_hint, worded
+from func.interpreters.host.swallowed_errors import add_hint, caught, keep_refusal, worded
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
@@ -70,9 +70,14 @@ class running:
             TRANSFORMS.set(entry.outer)
             if new_arrays is not None:
                 WIRING.retire_arrays(new_arrays)
+        refusal = self.interpreter.refusal
         if error is None:
             self.interpreter.close()
+            if refusal is not None and (swallowed := caught(refusal)) is not None:
+                raise swallowed
             return
+        if refusal is not None and refusal is error and entry is not None and entry.outer is not None:
+            keep_refusal(refusal, entry.outer.interpreter)
         called, has_shared = self.interpreter.called, self.interpreter.shared is not None
         self.interpreter.close()
         restore_error_state(error, self.before)

@@ -31,7 +31,7 @@ def reads_attribute(frame: FrameType, name: str) -> bool:
             _READ.clear()
         known = _READ[id(code), place] = code, _attribute_read(code, place)
     if known[1] is None:
-        return _calls_getattr(code, place) and "getattr" not in frame.f_globals
+        return _calls_builtin(code, place, ("getattr",)) and "getattr" not in frame.f_globals
     return known[1] == name
 
 
@@ -106,12 +106,15 @@ def _is_called(code: CodeType, place: int) -> bool:
     return False
 
 
-def _calls_getattr(code: CodeType, place: int) -> bool:
-    """Whether the call at a place in the code is one of the builtin getattr."""
+def looks_up_by_name(frame: FrameType) -> bool:
+    """Whether the instruction of a frame calls hasattr or getattr."""
+    return _calls_builtin(frame.f_code, frame.f_lasti, ("hasattr", "getattr"))
+
+
+def _calls_builtin(code: CodeType, place: int, names: tuple[str, ...]) -> bool:
+    """Whether the call at a place in the code is one of a builtin function of these names."""
     earlier = _callee(code, place)
-    if not earlier or earlier[-1].is_jump_target:
-        return False
-    return earlier[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and earlier[-1].argval == "getattr"
+    return bool(earlier) and earlier[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and earlier[-1].argval in names
 
 
 _OPERATORS = {

@@ -27,7 +27,14 @@ from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.grad import Grad
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.source import at_line, called_object, innermost_frame, library_calls, user_frame
+from func.interpreters.host.source import (
+    at_line,
+    called_object,
+    innermost_frame,
+    library_calls,
+    numpy_caller,
+    user_frame,
+)
 from func.interpreters.host.swallowed_errors import (
     asks_inside,
     hide_outside,
@@ -459,9 +466,13 @@ _INSTEAD_OF_VALUES = {
 _STATIC = "{what}: pass such numbers as static arguments, func.jit(..., static_argnums=...)."
 
 
-def _scalar(tracer: Tracer, what: str) -> Any:
+def _check_single(tracer: Tracer) -> None:
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise TypeError(f"only arrays with one element convert to a Python number, not shape {tracer.shape}")
+
+
+def _scalar(tracer: Tracer, what: str) -> Any:
+    _check_single(tracer)
     return to_host(_known(tracer, what)).reshape(())[()]
 
 
@@ -565,6 +576,7 @@ def _raise_if_writing(otherwise: str) -> None:
 
 
 def _raise_number(tracer: Tracer, call: str) -> NoReturn:
+    _check_single(tracer)
     _raise_if_writing(_NUMBER_HINT)
     _raise_at_line(
         TracerConversionError(
@@ -716,8 +728,8 @@ def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool
 
 
 def _operation() -> Any:
-    """The NumPy function, a ufunc or another, that the user's code calls, as far as its instructions tell."""
-    frame = user_frame(3)
+    """The NumPy function, a ufunc or another, that Python code calls, as far as its instructions tell."""
+    frame = numpy_caller(3)
     called = None if frame is None else operation(frame, np, _METHODS)
     called = _UFUNCS_OF_PYTHON.get(called, called) if called.__hash__ is not None else None
     if isinstance(called, np.ufunc):
@@ -752,13 +764,9 @@ def jax_array(tracer: Tracer) -> Any:
 
 
 def may_be_element(tracer: Tracer) -> bool:
-    """Whether a conversion may be that of a list's element: by NumPy, called from the user's code.
+    """Whether a conversion may be that of a list's element, by NumPy.
 
     Objects have no real and imaginary part in NumPy, so complex numbers raise.
     """
-    if tracer.dtype.kind not in "fiub":
-        return False
-    if not all([module.split(".")[0] == "numpy" for module, _ in library_calls(3)]):
-        return False
-    frame = user_frame(3)
-    return not is_writing(frame) and not is_indexing(frame)
+    frame = numpy_caller(3)
+    return tracer.dtype.kind in "fiub" and not is_writing(frame) and not is_indexing(frame)

@@ -9,6 +9,7 @@ ends, which cannot fail: see `func.interpreters.core.scopes`.
 
 from __future__ import annotations
 
+import cmath
 import functools
 import importlib
 import math
@@ -302,6 +303,12 @@ class TracedMath(ModuleType):
     __reduce__ = TracedModule.__reduce__
 
 
+class TracedComplexMath(ModuleType):
+    """The class of the module `cmath` while a transform runs."""
+
+    __reduce__ = TracedModule.__reduce__
+
+
 _MATH = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees dist erf erfc exp exp2 expm1 fabs "
     "floor fmod fsum gamma hypot isclose isfinite isinf isnan lgamma log log10 log1p log2 modf pow prod radians sin "
@@ -312,6 +319,20 @@ _math_namespace: Any = vars(math)
 _math_functions: dict[str, Any] = {name: _math_namespace[name] for name in _MATH.split() if name in _math_namespace}
 
 
+_COMPLEX_MATH = (
+    "acos acosh asin asinh atan atanh cos cosh exp isclose isfinite isinf isnan log log10 phase polar rect sin sinh "
+    "sqrt tan tanh"
+)
+_complex_math: Any = cmath
+_complex_functions: dict[str, Any] = {name: vars(cmath)[name] for name in _COMPLEX_MATH.split()}
+
+
+def original_complex(name: str) -> Callable[..., Any]:
+    """The function of `cmath` of this name."""
+    function: Callable[..., Any] = _complex_functions[name]
+    return function
+
+
 def original_math(name: str) -> Callable[..., Any]:
     """The function of `math` of this name."""
     function: Callable[..., Any] = _math_functions[name]
@@ -319,7 +340,7 @@ def original_math(name: str) -> Callable[..., Any]:
 
 
 class Hold:
-    """As long as one is referred to, `numpy` and `math` have the classes `TracedModule` and `TracedMath`."""
+    """As long as one is referred to, `numpy`, `math` and `cmath` have the classes `TracedModule` and so on."""
 
     __slots__ = ("__weakref__",)
 
@@ -341,6 +362,12 @@ class _MathReference(weakref.ref[Hold]):
     """A further reference to a hold, whose callback gives the module `math` its class back."""
 
     restore = _math.__setattr__
+
+
+class _ComplexMathReference(weakref.ref[Hold]):
+    """The same for the module `cmath`."""
+
+    restore = _complex_math.__setattr__
 
 
 class _RunReference(weakref.ref[Hold]):
@@ -371,12 +398,14 @@ def _new_hold() -> Hold:
             own: Any = _HoldReference(hold, _restore)
             own.run = _RunReference(hold, _end_run)
             own.math = _MathReference(hold, _restore)
+            own.complex_math = _ComplexMathReference(hold, _restore)
             own.threads = tuple(_known_threads)
             _reference = last.after.setdefault("next", own)  # threads that start at once agree on one
             if _reference is not own:
                 del own  # before its hold, so that its callback does not run
         _module.__class__ = TracedModule
         _math.__class__ = TracedMath
+        _complex_math.__class__ = TracedComplexMath
         TRACED.run = True
         if TRACED.pending:
             WIRING.install_hooks()
@@ -479,7 +508,7 @@ def _after_fork() -> None:
         return
     threads, _reference = _reference.threads, _HoldReference(Hold(), _restore)
     _reference.threads = threads
-    _module.__class__ = _math.__class__ = ModuleType
+    _module.__class__ = _math.__class__ = _complex_math.__class__ = ModuleType
     TRACED.run = False
     for entry in live_entries():
         entry.scope().hold = hold_converters()
@@ -530,6 +559,10 @@ def hook_vectorize() -> None:
         np.vectorize._vectorize_call = _with_elements(method)  # type: ignore[attr-defined]
 
 
-for _name in _math_functions:
-    _late = _Late("func.numpy.scalar_math", _name)
-    setattr(TracedMath, _name, _attribute(_name, _late, is_inside, namespace=_math_namespace))
+for _kind, _functions, _place in (
+    (TracedMath, _math_functions, "func.numpy.scalar_math"),
+    (TracedComplexMath, _complex_functions, "func.numpy.complex_math"),
+):
+    _names_of_module: dict[str, Any] = vars(_math if _kind is TracedMath else _complex_math)
+    for _name in _functions:
+        setattr(_kind, _name, _attribute(_name, _Late(_place, _name), is_inside, namespace=_names_of_module))

@@ -77,17 +77,19 @@ MODULES = frozenset(
     ]
 )  # fmt: skip
 """The modules that `func.host.scipy_hooks` has a table for."""
+_NUMBA = "numba.core.dispatcher"
+"""The module of the functions that Numba compiles."""
 
 
 class ImportWatch:
-    """A finder that defers to others, and learns when a module of `MODULES` has run."""
+    """A finder that defers to others, and learns when a module that gets hooks has run."""
 
     def __init__(self) -> None:
         self._searched: set[str] = set()
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec of another finder, with a loader that reports when the module has run."""
-        if name not in MODULES or name in self._searched:
+        if (name not in MODULES and name != _NUMBA) or name in self._searched:
             return None
         self._searched.add(name)
         try:
@@ -119,7 +121,7 @@ def _other_spec(
 
 
 def imported(name: str) -> None:
-    """Note the import of a module of SciPy."""
+    """Note the import of a module that gets hooks."""
     TRACED.pending.append(name)
     if TRACED.run or TRACED.stay:
         install_hooks()
@@ -135,7 +137,11 @@ def install_hooks() -> None:
                 importlib.import_module("func.host.patching").hook_vectorize()
                 TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
     while TRACED.pending:
-        importlib.import_module("func.host.scipy_hooks").install(TRACED.pending.pop())
+        name = TRACED.pending.pop()
+        if name == _NUMBA:
+            importlib.import_module("func.host.numba_functions").install()
+        else:
+            importlib.import_module("func.host.scipy_hooks").install(name)
 
 
 def _install_indexing() -> None:
@@ -162,7 +168,7 @@ def watch_imports() -> None:
     """Start to watch; called once, when func is imported."""
     TRACED.pending.append("numpy")
     TRACED.install_indexing = _install_indexing
-    TRACED.pending.extend([name for name in MODULES if name in sys.modules])
+    TRACED.pending.extend([name for name in (*MODULES, _NUMBA) if name in sys.modules])
     sys.meta_path.insert(0, ImportWatch())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,3 +123,12 @@ def vectorized_call(vectorized: np.vectorize, function: Any, args: Sequence[Any]
 def _filled(elements: Sequence[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     array = WIRING.convert_traced("array", list(elements)).astype(dtype).reshape(shape)
     return array[()] if shape == () else array
+
+
+def rule_of_compiled(ufunc: Any) -> Callable[..., Any] | None:
+    """The traced version of a ufunc that Numba has made of a Python function of numbers; None for any other."""
+    function = getattr(getattr(ufunc, "_dispatcher", None), "py_func", None)
+    if function is None or not type(ufunc).__module__.startswith("numba."):
+        return None
+    vectorized = np.vectorize(function)
+    return lambda *args: vectorized_call(vectorized, function, args)

@@ -137,6 +137,11 @@ def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
     return memory.copied(out, order) if out is x else memory.with_memory(memory.in_order(out, order))
 
 
+def _is_array(a: Any) -> bool:
+    """Whether a value is an array that may turn into a traced one, and no iterator over its elements."""
+    return type(a) in CARRIERS and issubclass(type(a), np.ndarray)
+
+
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -149,7 +154,7 @@ def asarray(
     """An array from a nested sequence, as numpy.asarray; an array is returned unchanged."""
     _check_device(device)
     copy = _copy_mode(copy)
-    keeps_dtype = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
+    keeps_dtype = _is_array(a) and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
     if keeps_dtype and memory.has_memory_order(a, order_letter(order)):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)

@@ -85,9 +85,22 @@ class Flat:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(ravel(self.base), dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return getattr(ufunc, method)(*_elements(inputs), **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*_elements(args), **kwargs)
+
     def copy(self) -> Array:
         """The elements as a new one-dimensional array."""
         return copy(ravel(self.base))
+
+
+def _elements(args: Any) -> Any:
+    """Arguments of a NumPy function, in which an array of the elements stands for `x.flat`."""
+    if type(args) in (list, tuple):
+        return type(args)([_elements(item) for item in args])
+    return args.copy() if type(args) is Flat else args
 
 
 def _single_index(index: Any) -> Any:
@@ -114,6 +127,14 @@ def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
 
 CARRIERS[Flat] = Flat.copy
 """np.array(x.flat) and the other functions take the elements, as a new array."""
+
+
+def _comparison(name: str) -> Callable[[Flat, Any], Array]:
+    return lambda self, other: getattr(self.copy(), name)(other)
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(Flat, _name, _comparison(_name))
 
 
 def set_flat(x: Tracer, value: Any) -> None:

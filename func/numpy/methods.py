@@ -7,13 +7,15 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from func.host import conversions
+from func.host.bytecode import looks_up_by_name
 from func.host.conversions import NoAttributeError
-from func.interpreters.core import Array, Tracer, innermost, known_value, operand
+from func.interpreters.core import Array, Tracer, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import at_boundary, put_methods_at_boundary
@@ -76,6 +78,22 @@ def _iter(self: Tracer) -> Iterator[Array]:
     if not self.shape:
         raise TypeError("iteration over a 0-d array")
     return iter([getitem(self, i) for i in range(self.shape[0])])
+
+
+class _OfArrays:
+    """`__len__` or `__iter__`, which numbers lack: `hasattr(x, "__len__")` is how code tells them from arrays."""
+
+    __slots__ = ("method",)
+
+    def __init__(self, method: Any) -> None:
+        self.method = at_boundary(method)
+
+    def __get__(self, tracer: Tracer | None, owner: type | None = None) -> Any:
+        if tracer is None:
+            return self.method
+        if not shape_of(tracer) and is_scalar(tracer) and looks_up_by_name(sys._getframe(1)):
+            raise AttributeError(f"traced numbers have no {self.method.__name__.strip('_')}")
+        return MethodType(self.method, tracer)
 
 
 def _contains(self: Tracer, value: Any) -> bool:
@@ -294,8 +312,8 @@ def install() -> None:
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
         "base": property(base_of),
-        "__len__": _len,
-        "__iter__": _iter,
+        "__len__": _OfArrays(_len),
+        "__iter__": _OfArrays(_iter),
         "__contains__": _contains,
         "__repr__": _repr,
         "__format__": _format,
@@ -306,8 +324,8 @@ def install() -> None:
 
 
 _WITHOUT_WRAPPER = frozenset({
-    "__array_ufunc__", "__array_function__", "__array__", "__jax_array__", "__float__", "__pandas_priority__", "any",
-    "all", "data", "dtype", "flags", "shape", *operator_table(),
+    "__array_ufunc__", "__array_function__", "__array__", "__jax_array__", "__float__", "__iter__", "__len__",
+    "__pandas_priority__", "any", "all", "data", "dtype", "flags", "shape", *operator_table(),
 })  # fmt: skip
 """Attributes that inspect the frame of their caller, or are frequent in small programs: they hide frames themselves."""
 

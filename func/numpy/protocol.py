@@ -168,6 +168,8 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
             for register in LATE:
                 register()
             function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    if function is None and not isinstance(ufunc, np.ufunc):
+        function = importlib.import_module("func.numpy.casts").rule_of_compiled(ufunc)
     return function
 
 
@@ -192,7 +194,8 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     """
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
-        raise UnsupportedFunctionError(f"np.{ufunc.__name__} has no traced version{at_line()}\n{_instead_of(ufunc)}")
+        name = f"{'np.' if isinstance(ufunc, np.ufunc) else ''}{ufunc.__name__}"
+        raise UnsupportedFunctionError(f"{name} has no traced version{at_line()}\n{_instead_of(ufunc)}")
     options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
     order = order_letter(options.get("order"))
     out = options.get("out")

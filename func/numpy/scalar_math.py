@@ -58,6 +58,9 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 """Those whose results are truth values and integers of Python."""
 _OVERFLOWING = {"cosh", "exp", "exp2", "expm1", "gamma", "lgamma", "pow", "sinh"}
 _OF_SEQUENCES = {"dist", "fsum", "prod", "sumprod"}
+_WITHOUT_ERRORS = _OF_SEQUENCES | {
+    "modf", "atan", "atan2", "asinh", "copysign", "degrees", "erf", "erfc", "fabs", "radians", "tanh", "cbrt",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -69,19 +72,26 @@ def __getattr__(name: str) -> Any:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    plain = original_math(name)
+    """The function that stands in for `math`'s of this name."""
     traced = FUNCTIONS.get(name) or ANSWERS[name]
+    number = None if name in _OF_SEQUENCES else _number
+    return standing_in(original_math(name), traced, number, name not in ANSWERS and name not in _WITHOUT_ERRORS)
+
+
+def standing_in(
+    plain: Callable[..., Any], traced: Callable[..., Any], number: Callable[[Any], Any] | None, raises: bool
+) -> Callable[..., Any]:
+    """A function for traced numbers, and the plain one for others; `number` converts arguments."""
+    name = plain.__name__
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not any([holds_tracer(x) and is_traced(x) for x in args]):
             return plain(*args, **kwargs)
-        numbers = args if name in _OF_SEQUENCES else [_number(x) for x in args]
-        if name in ANSWERS:
-            return traced(*numbers, **kwargs)
+        numbers = args if number is None else [number(x) for x in args]
         with np.errstate(all="ignore"):
             out = traced(*numbers, **kwargs)
-        if name not in _OF_SEQUENCES and name != "modf":
+        if raises:
             _raise_as_math(plain, name, numbers, out)
         return out
 
@@ -104,11 +114,9 @@ def _number(x: Any) -> Any:
 def _raise_as_math(plain: Callable[..., Any], name: str, numbers: Any, out: Any) -> None:
     """Raise the error that `math` raises for these numbers: the values know, or a question answers."""
     if all([type(x) is not Tracer or is_readable(x) or known_value(x) is not None for x in numbers]):
-        columns = np.broadcast_arrays(*[np.asarray(known_value(x), float) for x in numbers])
+        columns = np.broadcast_arrays(*[np.asarray(known_value(x)) for x in numbers])
         for values in zip(*[column.ravel().tolist() for column in columns], strict=True):
             plain(*values)
-        return
-    if name in ("atan", "atan2", "asinh", "copysign", "degrees", "erf", "erfc", "fabs", "radians", "tanh", "cbrt"):
         return
     is_nan = functools.reduce(np.logical_or, [np.isnan(x) for x in numbers])
     is_finite = functools.reduce(np.logical_and, [np.isfinite(x) for x in numbers])

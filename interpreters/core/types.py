@@ -258,12 +258,12 @@ class Interpreter:
     is_readable = False
     """Whether code may read its values as arrays: their derivative does not come from that code."""
     checks_nan: bool | None = None
-    """Whether its program has a NaN-safe variant if derivatives are inside; None without a program. False too where
-    structural zeros exist from the start."""
+    """Whether its program with derivatives has a NaN-safe variant: None without one, False with structural zeros."""
     shared: Any = None
     """The arguments of its call that share memory, if some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
+    refusal: Exception | None = None  # the first error of a value that became no number, until Python code catches it
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
     """The same for functions with rules that run inside: the tracers of their arguments, with the caller's."""
 
@@ -300,7 +300,7 @@ class Interpreter:
     def close(self) -> None:
         """End the transform: its tracers raise LeakedTracerError from here on."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
-        self.called = self.shared = None
+        self.called = self.shared = self.refusal = None
         self.inner_calls = ()
         if self.ambient is not None:
             self.ambient.close()

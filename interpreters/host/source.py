@@ -102,6 +102,15 @@ def innermost_frame() -> FrameType | None:
     return next((frame for frame in _frames(1) if not is_engine_file(frame.f_code.co_filename)), None)
 
 
+def numpy_caller(skip: int = 1) -> FrameType | None:
+    """The innermost frame that runs neither the engine's code nor NumPy's: of the user, or of a package."""
+    for frame in _frames(skip + 1):
+        name = str(frame.f_globals.get("__name__", ""))
+        if not is_engine_file(frame.f_code.co_filename) and name.partition(".")[0] != "numpy":
+            return frame
+    return None
+
+
 def user_line(skip: int = 1) -> Line | None:
     """The line that the user's code is at."""
     frame = user_frame(skip + 1)

@@ -3,17 +3,23 @@
 Python or NumPy may ask a traced value for something that would lose its derivative or its batch: an error. C code on
 the way to the user sometimes replaces it by another one ("setting an array element with a sequence"). So func notes
 each such error. If another error leaves a transform at the same line, func raises the noted one in its place.
+Python code that catches errors of every kind (`except Exception:`) would go on with other values than NumPy has: func
+raises the error again when the transform ends.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
+import functools
+import linecache
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
+from func.backends.parsing import parsed
 from func.backends.records import Record
 from func.interpreters.core.errors import FuncError, TracerConversionError
 from func.interpreters.core.scopes import current_transform
@@ -51,7 +57,71 @@ def noted(error: FuncError, interpreter: Any, explains: tuple[str, ...] = ()) ->
     With `explains` nothing raises it now: it replaces a later error of NumPy's whose text has one of these words.
     """
     _LAST.set(NotedError(type(error), str(error), user_line(2), interpreter, explains))
+    if interpreter is not None and not explains:
+        keep_refusal(error, interpreter)
     return error
+
+
+def keep_refusal(error: Exception, interpreter: Any) -> None:
+    """Keep an error for the end of a transform, unless an earlier one is to be raised there."""
+    if interpreter.refusal is None or _place_of_catch(interpreter.refusal) is None:
+        interpreter.refusal = error
+
+
+def caught(refusal: Exception) -> Exception | None:
+    """The error to raise where a transform ends after Python code has caught a refusal, as it would any error."""
+    line = _place_of_catch(refusal)
+    if line is None:
+        return None
+    text = (
+        f"{refusal}\n  `except` caught this error at {line}; the function would go on with another value than in NumPy."
+    )
+    error = type(refusal)(text)
+    error.__dict__.update(refusal.__dict__)
+    return error
+
+
+def _place_of_catch(error: Exception) -> Line | None:
+    """The line at which `except` for errors of every kind has caught an error; None where it names TypeError."""
+    trace = error.__traceback__
+    if trace is None or is_engine_file(trace.tb_frame.f_code.co_filename):
+        return None
+    code = trace.tb_frame.f_code
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    for first, last, handlers in _tries(code.co_filename):
+        if first <= trace.tb_lineno <= last:
+            for names in handlers:
+                if not names or not names.isdisjoint(("Exception", "BaseException")):
+                    return Line(code.co_filename, trace.tb_lineno, code.co_qualname)
+                if not names.isdisjoint(kinds):
+                    return None
+    return None
+
+
+@functools.lru_cache(64)
+def _tries(file: str) -> list[tuple[int, int, list[set[str]]]]:
+    """The `try` statements of a file, inner ones first: the lines of the body, and the names that `except` catches."""
+    try:
+        nodes = list(ast.walk(parsed("".join(linecache.getlines(file)))))
+    except (SyntaxError, ValueError):
+        return []
+    return [
+        (
+            node.body[0].lineno,
+            int(node.body[-1].end_lineno or 0),
+            [_names_in(handler.type) for handler in node.handlers],
+        )
+        for node in reversed(nodes)
+        if isinstance(node, ast.Try)
+    ]
+
+
+def _names_in(kinds: ast.expr | None) -> set[str]:
+    """The last names of the classes that `except` catches; none for all."""
+    nodes = [] if kinds is None else list(ast.walk(kinds))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        node.attr for node in nodes if isinstance(node, ast.Attribute)
+    }
 
 
 def worded(error: Exception, interpreter: Any) -> Exception:

@@ -547,3 +547,54 @@ def test_a_list_without_its_zeros_is_a_list() -> None:
     func.vmap(lambda x: (seen.append(np.trim_zeros([x, 0])), x)[1])(np.ones(2))
     assert [type(x) for x in seen] == [list]
     assert len(seen[0]) == 1
+
+
+PACKAGE = """
+import numpy as np
+
+
+def largest(r):
+    place = np.argmax(np.abs([r[0], r[1], r[0] * r[1]]))
+    return r[0] * (place + 1.0)
+
+
+def weighted(r):
+    return np.ones(2).dot([r[0], r[1]]) + np.sum(np.array([1.0, 2.0]) * [r[0], r[1]])
+
+
+def refused(r):
+    return np.logical_and([r[0]], [r[1]])
+"""
+
+
+@pytest.mark.parametrize("transform", [func.grad, lambda f: func.jit(func.grad(f)), lambda f: func.grad(func.jit(f))])
+def test_lists_in_ufuncs_of_installed_packages(transform: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "some_package.py").write_text(PACKAGE)
+    namespace: dict[str, Any] = {"__name__": "some_package"}
+    exec(compile(PACKAGE, str(folder / "some_package.py"), "exec"), namespace)
+    np.testing.assert_allclose(transform(namespace["weighted"])(X), [2.0, 3.0])
+    if transform is func.grad:
+        np.testing.assert_allclose(transform(namespace["largest"])(X), [2.0, 0.0])
+        with pytest.raises(func.errors.TracerConversionError, match=r"np\.array|plain arrays only"):
+            transform(namespace["refused"])(X)
+
+
+FLAT: dict[str, Callable[[Any], Any]] = {
+    "ufunc": lambda x: np.sum(np.exp(x.flat)),
+    "function": lambda x: np.concatenate([x.flat, x.flat])[5] * np.sum(x.flat),
+    "dot": lambda x: np.dot(x.flat, x.flat),
+    "asarray": lambda x: np.sum(np.asarray(x.flat) ** 2),
+    "comparison": lambda x: np.sum(np.where(x.flat > 2.5, x.flat, 0.0)) + np.sum(x.flat != 2.5) * x[0, 0],
+    "mask": lambda x: np.sum(1.0 / x.flat[~np.isnan(x.flat)]),
+    "reduce": lambda x: np.add.reduce(x.flat) * np.ones(4) @ np.ones(4),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_flat_in_numpys_functions(name: str) -> None:
+    f = FLAT[name]
+    slope = np.array([(f(A + e) - f(A - e)) / 2e-6 for e in 1e-6 * np.eye(4).reshape(4, 2, 2)]).reshape(2, 2)
+    np.testing.assert_allclose(func.grad(f)(A), slope, rtol=1e-7)
+    np.testing.assert_allclose(func.jit(func.grad(f))(A), slope, rtol=1e-7)

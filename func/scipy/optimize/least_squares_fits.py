@@ -104,7 +104,7 @@ def least_squares(
         >>> func.grad(rate)(np.exp(-0.5 * t)).round(6)
         array([-0.      , -0.667089, -0.809219])
     """
-    args, kwargs = as_tuple(args), dict(kwargs or {})
+    args, kwargs = tuple(args), dict(kwargs or {})
     rest: dict[str, Any] = {
         "ftol": ftol, "xtol": xtol, "gtol": gtol, "diff_step": diff_step, "tr_solver": tr_solver,
         "tr_options": {} if tr_options is None else tr_options, "jac_sparsity": jac_sparsity, "max_nfev": max_nfev,

@@ -230,7 +230,7 @@ def newton(
         >>> func.grad(root)(4.0)
         np.float64(0.25)
     """
-    args = as_tuple(args)
+    args = tuple(args)  # SciPy unpacks what there is
     rest = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
     if not solving.has_traced(func, x0, fprime, args, fprime2, x1):
         return original("newton")(func, x0, fprime, args, fprime2=fprime2, x1=x1, full_output=full_output, **rest)

@@ -270,3 +270,14 @@ def test_complex_roots():
     np.testing.assert_allclose(
         func.grad(lambda c: np.real(root(c)))(1.0 + 2.0j), func.grad(lambda c: np.real(np.sqrt(c)))(1.0 + 2.0j)
     )
+
+
+def test_args_that_scipy_unpacks_may_be_a_list():
+    def root(p):
+        found = so.newton(lambda x, a, b: a * x**3 + b * x - 1.0, np.ones(2), args=[p[0], p[1]])
+        fit = so.least_squares(lambda x, a, b: np.stack([x[0] - a, x[0] - b]), np.array([0.5]), args=[p[0], p[1]])
+        return np.sum(found) + fit.x[0]
+
+    point = np.array([1.2, 0.7])
+    slope = [(root(point + e) - root(point - e)) / 2e-6 for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(func.grad(root)(point), slope, rtol=1e-5)
