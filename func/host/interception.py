@@ -41,17 +41,15 @@ Modules = str | ModuleType | Iterable[str | ModuleType]
 
 def _creator(name: str) -> Callable[..., Any]:
     original = vars(np)[name]
+    substitute = patching.SUBSTITUTES.get(id(original))
 
     def create(bound: Any, *args: Any, **kwargs: Any) -> Any:
-        if name == "full" and holds_traced(list(args)):
-            return creation.full(*args, **kwargs)
-        out = original(*args, **kwargs)
+        out = (original if substitute is None else substitute.choice())(*args, **kwargs)
         if type(out) not in _ADOPTED or is_engine_file(patching.calling_frame(1).f_code.co_filename):
             return out
         return adopted(out, (args, kwargs))
 
-    substitute: Callable[..., Any] = patching.substitute(create, name)
-    return substitute
+    return patching.substitute(create, name)  # type: ignore[no-any-return]
 
 
 _ADOPTED = (np.ndarray, list, tuple)

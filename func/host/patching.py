@@ -158,7 +158,7 @@ def adopt_results(creator: Callable[[str], Any], applies: Callable[[], bool]) ->
         return
     for name, value in list(_namespace.items()):
         is_function = callable(value) and not isinstance(value, type) and name[0] != "_"
-        if is_function and (name in CREATORS or name not in vars(TracedModule)):
+        if is_function and name not in _NAMES:
             holds = is_inside if name in _originals else applies
             setattr(TracedModule, name, _attribute(name, creator(name), holds, name not in CREATORS))
     _adopts = applies
