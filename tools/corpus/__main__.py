@@ -20,8 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "chemicals colour control fluids ht lmfit pvlib pymap3d quantecon sgp4 skrf spatialmath statsmodels "
-    "thermo transforms3d"
+    "chemicals colour control fluids ht lmfit pvlib pymap3d quantecon skrf spatialmath statsmodels thermo transforms3d"
 )
 """The packages of the table in docs/numpy.md, by the names under which they are imported."""
 MEMORY = 8 << 30
