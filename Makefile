@@ -103,7 +103,7 @@ enumerate: $(VENV)/installed-test
 	$(BIN)/python -m tools.enumerate --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 corpus: $(VENV)/installed-test
-	$(BIN)/python -m tools.corpus $(or $(ARGS),--all --limit 100)
+	$(BIN)/python -m tools.corpus $(or $(ARGS),--all --limit 40)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
