@@ -576,7 +576,8 @@ def _raise_if_writing(otherwise: str) -> None:
 
 
 def _raise_number(tracer: Tracer, call: str) -> NoReturn:
-    _check_single(tracer)
+    if not call.startswith("."):
+        _check_single(tracer)
     _raise_if_writing(_NUMBER_HINT)
     _raise_at_line(
         TracerConversionError(

@@ -18,7 +18,6 @@ from func.host.intercepted_arrays import (
     INTERCEPTING,
     Intercepted,
     adopted,
-    holds_traced,
     is_intercepting,
     plain,
     present,
@@ -28,7 +27,6 @@ from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import Entry, Scope, live_entry
 from func.interpreters.host.source import is_engine_file
-from func.numpy import creation
 
 __all__ = [
     "intercept",

@@ -159,8 +159,10 @@ def adopt_results(creator: Callable[[str], Any], applies: Callable[[], bool]) ->
     for name, value in list(_namespace.items()):
         is_function = callable(value) and not isinstance(value, type) and name[0] != "_"
         if is_function and name not in _NAMES:
-            holds = is_inside if name in _originals else applies
-            setattr(TracedModule, name, _attribute(name, creator(name), holds, name not in CREATORS))
+            has_substitute = name in _originals
+            only_calls = not has_substitute and name not in CREATORS
+            holds = is_inside if has_substitute else applies
+            setattr(TracedModule, name, _attribute(name, creator(name), holds, only_calls))
     _adopts = applies
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from tests.support.natural_code import UNKNOWN, Row
+from tests.support.natural_code import Row
 
 R = 8.314462618
 ANTOINE = {"water": (8.07131, 1730.63, 233.426), "ethanol": (8.20417, 1642.89, 230.3)}
@@ -200,12 +200,7 @@ ROWS = [
     Row(fin_efficiency, 25.0, 200.0, 0.002, 0.05),
     Row(lmtd, 90.0, 60.0, 20.0, 45.0),
     Row(boiling_point, 9e4),
-    Row(
-        steam_lookup,
-        np.array([35.0, 71.0]),
-        refused=UNKNOWN,
-        word="To index a plain array",
-    ),
+    Row(steam_lookup, np.array([35.0, 71.0])),
     Row(cubic_root, 1.2, 8e-5),
     Row(peng_robinson_z, 380.0, 8e5),
     Row(mixture_viscosity, MU, MW, intercept=True),

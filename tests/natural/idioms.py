@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.natural_code import ALL_BUT_VMAP, UNKNOWN, Row
+from tests.support.natural_code import ALL_BUT_VMAP, Row
 
 
 def validated(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,7 +288,7 @@ ROWS = [
     Row(copies, V),
     Row(suppressed, V),
     Row(tried, np.array([[2.0, 0.3], [0.3, 1.0]])),
-    Row(by_table, V, refused=UNKNOWN, word="To index a plain array"),
+    Row(by_table, V),
     Row(interpolated_rows, V[:2]),
     Row(lazy_moments, V),
     Row(typed, V),

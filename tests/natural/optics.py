@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import j1, jv
 
-from tests.support.natural_code import ALL_BUT_VMAP, Row
+from tests.support.natural_code import Row
 
 
 def sellmeier(wavelength: Any, b: Any, c: Any) -> Any:
@@ -175,13 +175,7 @@ ROWS = [
     Row(thin_film, np.array([1.38, 2.1]), np.array([0.1, 0.06]), 0.55),
     Row(absorbing_interface, 0.2, 3.1),
     Row(evanescent, np.array([0.9, 1.2])),
-    Row(
-        cmath_reflection,
-        0.4,
-        1.3,
-        refused=ALL_BUT_VMAP,
-        word="cmath.sqrt takes numbers of Python",
-    ),
+    Row(cmath_reflection, 0.4, 1.3),
     Row(beam_waist, 0.2, 0.3, 0.25, 0.15),
     Row(airy, np.array([0.1, 0.2, 0.5]), 1.2),
     Row(wavefront, np.array([0.05, -0.02, 0.03]), intercept=True),
