@@ -33,7 +33,7 @@ PORTS = {
     "func.interpreters.program.equality": "program_hash program_token same_program",
     "func.interpreters.program.printing": "program_html program_text",
     "func.interpreters.staged_rules": "linearize_primitive",
-    "func.host.conversions": "library_hint traced_hint",
+    "func.host.suggestions": "library_hint traced_hint",
     "func.numpy.creation": "array_from_sequence array_of_objects cast_operand convert_traced",
     "func.numpy.inplace": "check_write write_into",
     "func.host.patching": "hold_converters",

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import func
-from func.host import conversions
+from func.host import suggestions
 from tests.support.tracebacks import engine_frames
 
 PROGRAMS = tomllib.loads((pathlib.Path(__file__).parent / "wrong_programs.toml").read_text())["program"]
@@ -60,7 +60,7 @@ def test_wrong_programs_are_told_what_to_write(program: dict[str, str]) -> None:
 
 def test_every_function_of_math_has_another_name_to_write() -> None:
     functions = [name for name, value in vars(math).items() if name[0] != "_" and callable(value)]
-    assert [name for name in functions if not hasattr(np, name) and name not in conversions._INSTEAD_OF_MATH] == []
+    assert [name for name in functions if not hasattr(np, name) and name not in suggestions._INSTEAD_OF_MATH] == []
 
 
 def test_there_are_fifty_wrong_programs() -> None:
