@@ -186,7 +186,7 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 return [zero_result(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
 
             if dtype_of(leaf).kind == "c" and not blocks.holomorphic:
-                push = functools.partial(_complex_column, push)
+                push = functools.partial(_complex_row, push)
             shape = shape_of(leaf)
             if _size(leaf) == 0:
                 outs = call.outputs(EVALUATE, defensive_copies(leaves), is_repeated=True)
@@ -207,17 +207,13 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
     return blocks.within_limit(jacobian_of)
 
 
-def _complex_row(pullback: Callable[[Array], list[Array]], ct: Array) -> list[Array]:
-    """The row of a complex output of real inputs: the pullback of ct is its real part, that of i ct the imaginary."""
-    turned = multiply(ct, 1j)
-    parts = zip(pullback(ct), pullback(turned), strict=True)
-    return [convert(make_complex(real, imaginary), dtype=dtype_of(ct)) for real, imaginary in parts]
+def _complex_row(linear: Callable[[Array], list[Array]], v: Array) -> list[Array]:
+    """The row of a complex output of real inputs: the pullback of v is its real part, that of i v the imaginary.
 
-
-def _complex_column(push: Callable[[Array], list[Array]], dx: Array) -> list[Array]:
-    """The column of a complex input of real outputs: as in `grad`, the slopes along 1 and i are its two parts."""
-    pairs = zip(push(dx), push(multiply(dx, 1j)), strict=True)
-    return [convert(make_complex(real, imaginary), dtype=dtype_of(dx)) for real, imaginary in pairs]
+    Likewise the column of a complex input of real outputs, from tangents: the gradient's convention.
+    """
+    pairs = zip(linear(v), linear(multiply(v, 1j)), strict=True)
+    return [convert(make_complex(real, imaginary), dtype=dtype_of(v)) for real, imaginary in pairs]
 
 
 def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjugated: bool = False) -> list[Array]:
