@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.hashing import new_hash
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
 from func.interpreters.core import EVALUATE, Tracer, dtype_of, is_readable, shape_of
@@ -30,7 +31,6 @@ WRAPPED = 48
 
 Source: CPython's Include/cpython/descrobject.h.
 """
-_KEY = "subscripts 2"
 _CODE = f"""
 @hooks = global [5 x ptr] zeroinitializer
 
@@ -123,7 +123,7 @@ def install() -> None:
     if original is None or _word(id(np.ndarray.__getitem__) + WRAPPED) != original:
         return
     try:
-        code = machine.compile_ir(lambda: _CODE, key=f"{_KEY} {capi.abi()}")
+        code = machine.compile_ir(lambda: _CODE, key=f"subscripts {capi.abi()} {new_hash(_CODE.encode()).hexdigest()}")
     except machine.CompileError:
         return
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)
