@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy import array, asarray, cos, float64, linspace, sin, vectorize, where, zeros
 
-from tests.support.natural_code import ALL, ALL_BUT_VMAP, Row
+from tests.support.natural_code import Row
 
 
 def lognormal_moments(mu: Any, sigma: Any) -> Any:
@@ -54,13 +54,13 @@ def by_elements(x: Any) -> Any:
 
 V = numpy.array([0.4, 1.3, 0.8, 2.2])
 ROWS = [
-    Row(lognormal_moments, 0.2, 0.5, refused=ALL_BUT_VMAP),
-    Row(weibull_mean, 1.5, 2.2, refused=ALL_BUT_VMAP),
-    Row(bearing, 0.8, -0.3, refused=ALL_BUT_VMAP),
-    Row(log_mean, 2.0, 3.0, refused=ALL_BUT_VMAP),
-    Row(stencil, V, intercept=True, refused=ALL_BUT_VMAP),
-    Row(rotated, 0.3, V[:2], refused=ALL),
-    Row(cast_sum, V, refused=ALL),
+    Row(lognormal_moments, 0.2, 0.5, intercept=__name__),
+    Row(weibull_mean, 1.5, 2.2, intercept=__name__),
+    Row(bearing, 0.8, -0.3, intercept=__name__),
+    Row(log_mean, 2.0, 3.0, intercept=__name__),
+    Row(stencil, V, intercept=__name__),
+    Row(rotated, 0.3, V[:2], intercept=__name__),
+    Row(cast_sum, V, intercept=__name__),
     Row(clipped_ramp, V),
     Row(by_elements, V),
 ]

@@ -25,7 +25,9 @@ def rows(module: str) -> list[Row]:
 def test_module(module: str) -> None:
     wrong = []
     for row in rows(module):
-        with func.intercept() if row.intercept else contextlib.nullcontext(), warnings.catch_warnings():
+        modules = () if row.intercept is True else row.intercept
+        block = func.intercept(modules=modules) if row.intercept else contextlib.nullcontext()
+        with block, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = outcomes(row.function, row.args)
         for name in sorted({*found, *row.refused}):

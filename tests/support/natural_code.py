@@ -22,14 +22,14 @@ ALL = ("vmap", *ALL_BUT_VMAP)
 class Row:
     """A function, the arguments at which it is differentiated, and what it needs.
 
-    `intercept`: it runs in `func.intercept()`. `refused`: the transforms that refuse it today, by an error with `word`.
+    `intercept`: it runs in `func.intercept()`, with a module if this names one. `refused`: the transforms that refuse it today, by an error with `word`.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         *args: Any,
-        intercept: bool = False,
+        intercept: bool | str = False,
         refused: Sequence[str] = (),
         word: str = "Error",
     ) -> None:
