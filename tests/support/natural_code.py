@@ -22,7 +22,8 @@ ALL = ("vmap", *ALL_BUT_VMAP)
 class Row:
     """A function, the arguments at which it is differentiated, and what it needs.
 
-    `intercept`: it runs in `func.intercept()`, with a module if this names one. `refused`: the transforms that refuse it today, by an error with `word`.
+    `intercept`: it runs in `func.intercept()`, with a module if this names one. `refused`: the transforms that refuse
+    it today, by an error with `word`.
     """
 
     def __init__(
