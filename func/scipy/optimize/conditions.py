@@ -214,17 +214,20 @@ def minimum(
             active = Active(np.zeros(size, CODE), np.zeros(count, CODE), np.full(count, np.nan), False)
         else:
             active = active_set(plain, x, tolerance)
-        info = np.concatenate([solving.info_of(result), [int(active.is_degenerate)]])
+        residuals = np.asarray(result.get("fun", 0.0))
+        is_short = residuals.ndim == 1 and residuals.size < np.sum(active.x_codes == 0)  # more unknowns than equations
+        info = np.concatenate([solving.info_of(result), [int(active.is_degenerate), int(is_short)]])
         return (x, active.multipliers), (active.x_codes, active.c_codes, info)
 
     def equations(z: Any, aux: Any, model: Model, *rest: Any) -> Any:
         return residual(z, aux, model)
 
     count = sum([_count(constraint, size) for constraint in model.constraints])
-    check = solving.check_of(run.name, lambda aux: aux[2][0] != 0, lambda aux: aux[2][4] != 0)
+    flags = [lambda aux, place=place: aux[2][place] != 0 for place in (0, 4, 5)]
+    check = solving.check_of(run.name, *flags)
     problem = Problem(equations, solve, None, starts, (model, *extra), check)
     like = (Aval((size,), FLOAT), Aval((count,), FLOAT))
-    aux = (Aval((size,), CODE), Aval((count,), CODE), Aval((5,), INFO.dtype))
+    aux = (Aval((size,), CODE), Aval((count,), CODE), Aval((6,), INFO.dtype))
     (x, multipliers), (_, _, info) = solving.solve(problem, (like, aux))
     return x, info, multipliers
 

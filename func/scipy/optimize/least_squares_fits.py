@@ -328,7 +328,8 @@ def curve_fit(
         f, xdata, ydata, sigma = model.args
         box = bounds if lower is None else (np.asarray(model.lower, float), np.asarray(model.upper, float))
         found = call(p0, xdata, ydata, sigma, box, f, jac[0], True)
-        return {"x": found[0], "found": found, "success": found[4] in (1, 2, 3, 4), "status": found[4]}
+        info = {"success": found[4] in (1, 2, 3, 4), "status": found[4], "fun": found[2]["fvec"]}
+        return {"x": found[0], "found": found, **info}
 
     model = Model(objective, data, lower, upper)
     popt, info, _ = minimum(run, model, (p0,), ((jac,),), minimise, size, TOLERANCE)

@@ -240,8 +240,13 @@ class Verdict(Record):
             warnings.warn_explicit(message, SolverWarning, self.line.file, self.line.number)
 
 
-def check_of(name: str, succeeded: Callable[[Any], Any], degenerate: Callable[[Any], Any] | None = None) -> Any:
-    """A check of solutions whose derivative is asked for: `succeeded` and `degenerate` are flags in aux.
+def check_of(
+    name: str,
+    succeeded: Callable[[Any], Any],
+    degenerate: Callable[[Any], Any] | None = None,
+    undetermined: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A check of solutions whose derivative is asked for: the functions return flags in aux.
 
     A Newton step from a solution leads nowhere, or far enough to change the Jacobian: then the solution is none, or the
     equation has a singular Jacobian near by.
@@ -253,17 +258,31 @@ def check_of(name: str, succeeded: Callable[[Any], Any], degenerate: Callable[[A
         value = stop_gradient(of_vector(x))
         if value.size == 0:
             return
-        step = stop_gradient(refusing_singular(name, stop_gradient(matrix), value))
+        matrix = stop_gradient(matrix)
+        step = stop_gradient(refusing_singular(name, matrix, value))
         slope = jvp(of_vector, (x - step,), (step,))[1]
         # A solver may say that it has not converged where rounding keeps it from the tolerance it was given.
         is_there = np.max(np.abs(step)) <= ROUNDING * np.maximum(1.0, np.max(np.abs(x)))
         remaining, scale = np.max(np.abs(slope - value)), np.max(np.abs(value))
+        is_open = np.bool_(False) if undetermined is None else undetermined(aux)
+        remaining = np.where(_is_singular(name, matrix) | is_open, np.inf, remaining)
         is_degenerate = np.bool_(False) if degenerate is None else degenerate(aux)
         flags = (succeeded(aux) | is_there, remaining, scale, is_degenerate)
         # Compiled code calls Python only where there is something to say.
         cond(verdict.is_wanted(*flags), verdict.asked, verdict.silent, *flags)
 
     return check
+
+
+def _is_singular(name: str, matrix: Array) -> Array:
+    """Whether rounding errors decide about the inverse of a matrix, whatever units its rows and columns have."""
+    for axis in (1, 0):
+        size = np.max(np.abs(matrix), axis=axis, keepdims=True)
+        matrix = matrix / np.where(size > 0, size, 1.0)
+    count = shape_of(matrix)[0]
+    direction = np.cos(np.arange(1.0, count + 1)).astype(dtype_of(matrix))  # no special one
+    growth = np.max(np.abs(refusing_singular(name, matrix, direction)))
+    return growth * (count * np.finfo(dtype_of(matrix)).eps) > UNDETERMINED
 
 
 def refusing_singular(name: str, matrix: Array, side: Array) -> Array:

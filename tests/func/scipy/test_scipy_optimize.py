@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -281,3 +282,30 @@ def test_args_that_scipy_unpacks_may_be_a_list():
     point = np.array([1.2, 0.7])
     slope = [(root(point + e) - root(point - e)) / 2e-6 for e in 1e-6 * np.eye(2)]
     np.testing.assert_allclose(func.grad(root)(point), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["trf", "dogbox"])
+@pytest.mark.parametrize("points", [1, 2, 3])
+def test_fits_of_fewer_points_than_parameters_are_no_functions_of_the_data(points: int, method: str) -> None:
+    """Infinitely many parameters fit the data; which one SciPy returns depends on its steps."""
+    t = np.arange(1.0, points + 1)
+
+    def model(x: Any, a: Any, b: Any, c: Any) -> Any:
+        return a * np.exp(-b * x) + c
+
+    def fitted(y: Any) -> Any:
+        return np.sum(so.curve_fit(model, t, y, p0=[1.0, 0.5, 0.1], method=method)[0])
+
+    def solved(y: Any) -> Any:
+        return np.sum(so.least_squares(lambda p: model(t, *p) - y, [1.0, 0.5, 0.1], method=method).x)
+
+    for f in (fitted, solved):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            try:
+                func.grad(f)(1.3 - 0.2 * t)
+            except SingularSystemError:
+                continue
+        told = [str(w.message) for w in seen if issubclass(w.category, SolverWarning)]
+        assert bool(told) == (points < 3), (points, told)
+        assert all(["hardly determines" in text for text in told])
