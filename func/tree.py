@@ -310,9 +310,10 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
             object.__setattr__(node, name, value)
         return node
 
+    of_any_class: Any = cls
     try:
         optree.register_pytree_node(
-            cls,
+            of_any_class,
             flatten_fields,
             unflatten_fields,  # type: ignore[arg-type]
             path_entry_type=optree.GetAttrEntry,

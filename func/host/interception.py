@@ -126,13 +126,13 @@ class intercept:
 
     def __exit__(self, *error: object) -> None:
         entry = INTERCEPTING.get()
+        place = -1  # entered in another context, by a generator that closes in this one
         if entry is not None and (innermost := entry.scope()) in self._scopes:
-            self._scopes.remove(innermost)
+            place = self._scopes.index(innermost)
             INTERCEPTING.set(entry.outer)
-        else:  # entered in another context, by a generator that closes in this one
-            innermost = self._scopes.pop()
-        if innermost.modules:
-            _restore(innermost.modules)
+        modules = self._scopes.pop(place).modules
+        if modules:
+            _restore(modules)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

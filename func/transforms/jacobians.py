@@ -185,8 +185,9 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 blocks_of.check_outputs(values, leaves)
                 return [zero_result(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
 
+            linear: Callable[[Array], list[Array]] = push
             if dtype_of(leaf).kind == "c" and not blocks.holomorphic:
-                push = functools.partial(_complex_row, push)
+                linear = functools.partial(_complex_row, push)
             shape = shape_of(leaf)
             if _size(leaf) == 0:
                 outs = call.outputs(EVALUATE, defensive_copies(leaves), is_repeated=True)
@@ -194,10 +195,10 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 shapes = [(*shape_of(out), *shape) for out in outs]
                 columns.append([zero_result(*info) for info in zip(outs, shapes, dtypes, strict=True)])
             elif _size(leaf) == 1:
-                outs = push(full_like(leaf, 1))
+                outs = linear(full_like(leaf, 1))
                 columns.append([reshape(out, shape=(*shape_of(out), *shape)) for out in outs])
             else:
-                outs = [move_axis(out, 0, len(shape_of(out)) - 1) for out in blocks_of.over_basis(push, leaf)]
+                outs = [move_axis(out, 0, len(shape_of(out)) - 1) for out in blocks_of.over_basis(linear, leaf)]
                 columns.append(_reshaped(outs, [(*shape_of(out)[:-1], *shape) for out in outs]))
             del outs  # which `result` copies where something else refers to them
         rows = [list(row) for row in zip(*columns, strict=True)]
