@@ -63,18 +63,15 @@ def _before_fork() -> None:
 
     llvmlite has its own lock, which it also takes when the last reference to one of its objects goes.
     """
-    lock.acquire()
-    for other_lock in locks_after:
-        other_lock.__enter__()
-        _fork_locks.append(other_lock)  # of these alone: an interrupt ends this function, and Python forks
+    for each in (lock, *locks_after):
+        _fork_locks.append(each)  # first: an interrupt may end this function anywhere, and Python forks
+        each.__enter__()
 
 
 def _after_fork() -> None:
-    try:
-        while _fork_locks:
+    while _fork_locks:
+        with contextlib.suppress(RuntimeError):  # an interrupt came before it was taken
             _fork_locks.pop().__exit__(None, None, None)
-    finally:
-        lock.release()
 
 
 if hasattr(os, "register_at_fork"):

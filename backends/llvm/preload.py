@@ -40,7 +40,7 @@ end:
 """The first code to generate: a loop over vectors, as in programs."""
 
 _begun = False
-_working = threading.Lock()
+_working = threading.RLock()
 locks_after.append(_working)
 
 
