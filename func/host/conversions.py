@@ -321,15 +321,7 @@ def _asked_integer(tracer: Tracer) -> Any:
     return concrete(number.astype(np.int64)) if concrete(size < 2.0**63) else None
 
 
-def _asked_length(tracer: Tracer) -> Any:
-    """float(x) of a whole number by np.arange, which divides integers for its length, as a question for the number."""
-    number: Any = tracer
-    if _operation() is not np.arange or not concrete(number == np.ceil(number)):
-        return None
-    return concrete(number.astype(np.int64))
-
-
-_ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer, "float": _asked_length}
+_ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer}
 
 
 def _passing_answer() -> bool | None:

@@ -215,21 +215,20 @@ def is_replaced(value: Any) -> bool:
     return is_creator or SUBSTITUTES.get(id(value), (None,))[0] is value is not None
 
 
-_FORWARDING: set[CodeType] = set()
-"""Code of functions that pass calls on to substitutes."""
+_FORWARDING: set[int] = set()
+"""The ids of the code of functions that pass on calls of substitutes, or reads of their names."""
 
 
 def forwards_calls(function: F) -> F:
-    """Decorate a function that passes a call on to a substitute."""
-    code: Any = getattr(function, "__code__")  # noqa: B009
-    _FORWARDING.add(code)
+    """Decorate a function of a module that passes on a call of a substitute, or a read of its name."""
+    _FORWARDING.add(id(getattr(function, "__code__")))  # noqa: B009
     return function
 
 
 def calling_frame(depth: int) -> FrameType:
     """The frame that called a substitute: `depth` frames from the caller, without one that passes calls on."""
     frame = sys._getframe(depth + 1)
-    return frame.f_back if frame.f_code in _FORWARDING and frame.f_back is not None else frame
+    return frame.f_back if id(frame.f_code) in _FORWARDING and frame.f_back is not None else frame
 
 
 class _Late:
@@ -261,7 +260,7 @@ def _attribute(
                 frame = sys._getframe(1)
                 if only_calls and not calls_attribute(frame):
                     return present
-                if type(value) is _Late and not only_calls and is_engine_file(frame.f_code.co_filename):
+                if type(value) is _Late and not only_calls and _is_of_func(frame):
                     return present
                 if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
                     return value.value() if type(value) is _Late else value
@@ -279,6 +278,12 @@ def _attribute(
             raise AttributeError(name)
 
     return property(read, write, delete)
+
+
+def _is_of_func(frame: FrameType) -> bool:
+    """Whether code of func runs for itself."""
+    is_own = str(frame.f_globals.get("__name__")).startswith("func.")
+    return is_own and id(frame.f_code) not in _FORWARDING
 
 
 def is_inside() -> bool:
@@ -526,7 +531,9 @@ for _name in _NAMES:
     replace(**{_name: _converter(_name)})
 replace_late("func.numpy.concatenators", "r_", "c_")
 replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
-replace_late("func.numpy.casts", "require", "full", "fromiter", "asarray_chkfinite", "apply_along_axis", "piecewise")
+replace_late(
+    "func.numpy.casts", "apply_along_axis", "arange", "asarray_chkfinite", "fromiter", "full", "piecewise", "require"
+)
 
 
 _VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")

@@ -65,7 +65,7 @@ def _suggestion_for_imported_name() -> str:
     Its line calls it, or writes into an array while the module has imported a function that makes arrays.
     """
     frame = innermost_frame()
-    if frame is None:
+    if frame is None or _is_of_numpy(frame):
         return ""
     called, module = operation(frame, np, ()), str(frame.f_globals.get("__name__", "__main__"))
     imported = {name: value for name in frame.f_code.co_names if is_replaced(value := frame.f_globals.get(name))}
@@ -83,6 +83,11 @@ def _suggestion_for_imported_name() -> str:
             f"`with func.intercept(modules=[{module!r}]):` the arrays that it makes can store traced values."
         )
     return ""
+
+
+def _is_of_numpy(frame: types.FrameType) -> bool:
+    """Whether NumPy's or SciPy's own code runs, which has no use for this."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "scipy")
 
 
 def suggestion_for_call(called: Any) -> str:

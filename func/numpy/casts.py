@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from func.host.conversions import carries_derivative
 from func.host.patching import SCALAR_CLASSES, holds_tracer, is_traced, original, substitute
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, aval_of, concrete, dtype_of, operand, shape_of
+from func.interpreters.core.errors import StagingError
 from func.interpreters.core.wiring import WIRING
 from func.numpy import creation
 from func.numpy.late_names import IN_MODULES
@@ -57,6 +59,34 @@ def _require(bound: Any, a: Any, dtype: Any = None, requirements: Any = None, *,
 
 
 require = substitute(_require, "require")
+
+
+def _arange(bound: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.arange of traced numbers: their values, which are questions where a trace does not know them."""
+    numbers = {name: _plain_number(value) for name, value in kwargs.items()}
+    return original("arange")(*[_plain_number(value) for value in args], **numbers)
+
+
+def _plain_number(value: Any) -> Any:
+    """A traced number as a plain one of its dtype. `float` raises for one that has a derivative or is unknown."""
+    if not (type(value) is Tracer and shape_of(value) == ()):
+        return value
+    number: Any = value
+    if value.dtype.kind in "iub":
+        plain: Any = int(number)
+    else:
+        plain = float(int(number)) if not carries_derivative(value, True) and _is_whole(number) else float(number)
+    return plain if aval_of(value).weak else value.dtype.type(plain)
+
+
+def _is_whole(number: Any) -> bool:
+    try:
+        return bool(concrete(number == np.ceil(number)))
+    except StagingError:
+        return False
+
+
+arange = substitute(_arange, "arange")
 
 
 def _full(bound: Any, shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:

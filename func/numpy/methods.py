@@ -91,8 +91,12 @@ class _OfArrays:
     def __get__(self, tracer: Tracer | None, owner: type | None = None) -> Any:
         if tracer is None:
             return self.method
-        if not shape_of(tracer) and is_scalar(tracer) and looks_up_by_name(sys._getframe(1)):
-            raise AttributeError(f"traced numbers have no {self.method.__name__.strip('_')}")
+        try:
+            if not shape_of(tracer) and is_scalar(tracer) and looks_up_by_name(sys._getframe(1)):
+                raise AttributeError(f"traced numbers have no {self.method.__name__.strip('_')}")
+        except Exception as error:
+            hide_outside(error)
+            raise
         return MethodType(self.method, tracer)
 
 

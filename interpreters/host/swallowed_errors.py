@@ -9,17 +9,14 @@ raises the error again when the transform ends.
 
 from __future__ import annotations
 
-import ast
 import dis
 import functools
-import linecache
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
-from func.backends.parsing import parsed
 from func.backends.records import Record
 from func.interpreters.core.errors import FuncError, TracerConversionError
 from func.interpreters.core.scopes import current_transform
@@ -88,40 +85,44 @@ def _place_of_catch(error: Exception) -> Line | None:
         return None
     code = trace.tb_frame.f_code
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    for first, last, handlers in _tries(code.co_filename):
-        if first <= trace.tb_lineno <= last:
-            for names in handlers:
-                if not names or not names.isdisjoint(("Exception", "BaseException")):
-                    return Line(code.co_filename, trace.tb_lineno, code.co_qualname)
-                if not names.isdisjoint(kinds):
-                    return None
+    for names in _handlers(code, trace.tb_lasti):
+        if not names or not names.isdisjoint(("Exception", "BaseException")):
+            return Line(code.co_filename, trace.tb_lineno, code.co_qualname)
+        if not names.isdisjoint(kinds):
+            return None
     return None
 
 
-@functools.lru_cache(64)
-def _tries(file: str) -> list[tuple[int, int, list[set[str]]]]:
-    """The `try` statements of a file, inner ones first: the lines of the body, and the names that `except` catches."""
-    try:
-        nodes = list(ast.walk(parsed("".join(linecache.getlines(file)))))
-    except (SyntaxError, ValueError):
-        return []
-    return [
-        (
-            node.body[0].lineno,
-            int(node.body[-1].end_lineno or 0),
-            [_names_in(handler.type) for handler in node.handlers],
-        )
-        for node in reversed(nodes)
-        if isinstance(node, ast.Try)
-    ]
+@functools.lru_cache(256)
+def _handlers(code: CodeType, place: int) -> list[set[str]]:
+    """The names of classes in each `except` around a place in the code, inner ones first; none in `except:`.
 
-
-def _names_in(kinds: ast.expr | None) -> set[str]:
-    """The last names of the classes that `except` catches; none for all."""
-    nodes = [] if kinds is None else list(ast.walk(kinds))
-    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
-        node.attr for node in nodes if isinstance(node, ast.Attribute)
-    }
+    The bytecode tells: at the place that the exception table names, each clause loads its classes and compares.
+    """
+    instructions = list(dis.get_instructions(code))
+    table = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    handlers: list[set[str]] = []
+    targets: set[int] = set()
+    while target := next((entry.target for entry in table if entry.start <= place < entry.end), None):
+        if target in targets:
+            break
+        targets.add(target)
+        names: set[str] = set()
+        count = len(handlers)
+        for instruction in [i for i in instructions if i.offset >= target]:
+            name = instruction.opname
+            names = set() if instruction.is_jump_target else names
+            if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF"):
+                names.add(str(instruction.argval))
+            elif name == "CHECK_EXC_MATCH":
+                handlers.append(names)
+                names = set()
+            elif name == "POP_TOP" and len(handlers) == count:  # `except:` drops the error at once
+                handlers.append(set())
+            if name in ("RERAISE", "WITH_EXCEPT_START") or (handlers[count:] and not handlers[-1]):
+                break
+        place = target
+    return handlers
 
 
 def worded(error: Exception, interpreter: Any) -> Exception:

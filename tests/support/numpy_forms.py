@@ -288,7 +288,7 @@ np.mgrid[0:x[0]:3j]
 np.s_[1:3] and x[np.s_[1:3]]
 np.ix_([0,1],[1])[0]*x[0]
 (lambda: [np.errstate(all='ignore').__enter__(), np.log(x)][1])()
-(np.seterr(all='ignore'), np.log(x))[1]
+(lambda before: (np.log(x), np.seterr(**before))[0])(np.seterr(all='ignore'))
 (np.geterr(), np.log(x))[1]
 np.linspace(x[0], x[1], 5)
 np.linspace(0, x[1], num=5, endpoint=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 from func.host import scipy_hooks
 from func.host.interception import intercepted_call
+from func.host.patching import forwards_calls
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import known_value, operand
 from func.scipy.kinds.versions import version_of
@@ -71,6 +72,7 @@ class _Double(np.float64):
 class _NumPy(types.ModuleType):
     """The module `numpy` with other objects behind some names."""
 
+    @forwards_calls
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
