@@ -63,7 +63,7 @@ require = substitute(_require, "require")
 
 def _arange(bound: Any, *args: Any, **kwargs: Any) -> Any:
     """np.arange of traced numbers: their values, which are questions where a trace does not know them."""
-    numbers = {name: _plain_number(value) for name, value in kwargs.items()}
+    numbers = {name: value if name == "like" else _plain_number(value) for name, value in kwargs.items()}
     return original("arange")(*[_plain_number(value) for value in args], **numbers)
 
 

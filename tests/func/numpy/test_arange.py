@@ -40,6 +40,12 @@ def test_values_and_dtype_are_numpys(form: str, number: Any) -> None:
     assert jitted(number + type(number)(1)).shape == f(number + type(number)(1)).shape
 
 
+def test_traced_arrays_as_models() -> None:
+    for like in (np.float64(2.0), np.ones(2)):
+        found = func.grad(lambda x: np.sum(np.arange(3, like=x) * x[..., None]))(like)
+        np.testing.assert_array_equal(found, 3.0 * np.ones_like(like))
+
+
 def test_numbers_with_derivatives_and_fractions_are_refused() -> None:
     with pytest.raises(TracerConversionError, match=r"start \+ step \* np\.arange\(n\)"):
         func.grad(lambda x: np.sum(np.arange(0.0, x)))(3.0)
