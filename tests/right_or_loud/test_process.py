@@ -226,7 +226,8 @@ with func.intercept():
     assert func.grad(f)(1.0) == 2.0
 for module in list(sys.modules.values()):
     for name, value in list(getattr(module, "__dict__", {{}}).items()):
-        assert not (isinstance(value, types.MethodType) and value.__module__ == "numpy"), (module, name)
+        is_substitute = isinstance(value, types.MethodType) and value.__module__ == "numpy"
+        assert not is_substitute or module.__name__ == "func.numpy.casts", (module, name)  # which makes them
 assert all(getattr(np, name) is function for name, function in own.items())
 """
     subprocess.run([sys.executable, "-c", program], check=True)
