@@ -260,7 +260,7 @@ def run_at_once(path: CachedCall, arrays: Sequence[Array]) -> tuple[int, Sequenc
 
 
 def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.ndarray[Any, Any]]:
-    """The answers from the number `before` on that a path tells of which so many hold."""
+    """What a run of a path tells of the answers from the number `before` on: the first `holding` of all hold."""
     answers = [answer for _, answer in path.answered[before:]]
     if holding == before and answers[0].dtype == bool:
         return [~answers[0]]
@@ -288,7 +288,7 @@ class Guard:
         return on_host(concrete(self.compiled(*leaves)[0]))
 
     def choose(self, values: Sequence[Array], before: int, is_plain: bool) -> Choice:
-        """What follows for a call with these values after so many answers: a path, or else at least one answer."""
+        """What follows for a call after `before` answers: a path, or at least one more answer."""
         latest = self.latest
         if not is_plain or latest is None or not latest.may_speculate:
             return None, [self.answer(values)], None

@@ -13,27 +13,13 @@ import numpy as np
 
 from func.host.patching import original_complex
 from func.interpreters.core import Tracer, shape_of
-from func.numpy.scalar_math import standing_in
+from func.numpy import scalar_math
 
-_SAME = "cos cosh exp log10 sin sinh sqrt tan tanh"
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(np, name) for name in _SAME.split()},
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atanh": np.arctanh,
-    "log": lambda z, *base: np.log(z) / np.log(base[0]) if base else np.log(z),
-}
+_SAME = "acos acosh asin asinh atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh"
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: scalar_math.FUNCTIONS[name] for name in _SAME.split()}
 """NumPy's function for each of `cmath` from complex numbers to complex numbers."""
 ANSWERS: dict[str, Callable[..., Any]] = {
-    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: bool(
-        (a == b) | (abs(a - b) <= np.maximum(rel_tol * np.maximum(abs(a), abs(b)), abs_tol))
-    ),
-    "isfinite": lambda z: bool(np.isfinite(z)),
-    "isinf": lambda z: bool(np.isinf(z)),
-    "isnan": lambda z: bool(np.isnan(z)),
+    **{name: scalar_math.ANSWERS[name] for name in ("isclose", "isfinite", "isinf", "isnan")},
     "phase": np.angle,
     "polar": lambda z: (np.abs(z), np.angle(z)),
     "rect": lambda r, phi: r.real * (np.cos(phi.real) + 1j * np.sin(phi.real)),
@@ -46,7 +32,7 @@ def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS and name not in ANSWERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     traced = FUNCTIONS.get(name) or ANSWERS[name]
-    value = globals()[name] = standing_in(original_complex(name), traced, _number, name in FUNCTIONS)
+    value = globals()[name] = scalar_math.standing_in(original_complex(name), traced, _number, name in FUNCTIONS)
     return value
 
 
