@@ -29,7 +29,7 @@ help:
 	@echo "make cupy    compare the calls of func with the installed CuPy, and run the gpu tests where a device is found"
 	@echo "make cuda-check  compile the kernels of samples and random programs by NVRTC, and compare their results; no device"
 	@echo "make gpu     with a device and without network: gpu tests, sanitizer, benchmark; renews docs/performance-gpu.md"
-	@echo "make lint    check style, formatting and the import layers"
+	@echo "make lint    check style, formatting, the import layers and the prose"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
 	@echo "make dist    build source distribution and wheel into dist/, and use the wheel in a fresh environment"
@@ -69,6 +69,7 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python -m tools.prose
 
 # Both take one core each.
 types: $(VENV)/installed-lint
