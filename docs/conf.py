@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 # Names of NumPy, SciPy and CuPy become links where their lists of names can be fetched: set FUNC_INTERSPHINX=1 for a

@@ -32,7 +32,7 @@ CODE = "`…`"
 """Replaces code and formulas in prose; it counts as one word."""
 WORD = re.compile(r"[^\W\d_]{2,}|\b[aAI]\b|`…`")
 SENTENCE_END = re.compile(r"[.!?][\"')\]*]*\s+(?=[\"'(\[*]*(?:[A-Z`]|func\b))")
-ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|eq|fig|no|[A-Z])\.)$", re.IGNORECASE)
+ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|[cC]f|vs|al|etc|[eE]q|[fF]ig|[A-Z])\.$")
 CLAUSE_END = re.compile(r"[;:]\s+")
 
 

@@ -41,13 +41,14 @@ def test_readme_has_code_that_runs() -> None:
     assert BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
-def test_readme_shows_what_its_first_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_first_pages_show_what_their_first_program_prints(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     program = BLOCK.search(text)
     assert program is not None
     shown = re.match(r"\s*```text\n(.*?)```", text[program.end() :], re.DOTALL)
     assert shown is not None
-    run_block(program["code"], {"__name__": "__main__"}, ROOT / "README.md", 1)
+    run_block(program["code"], {"__name__": "__main__"}, ROOT / page, 1)
     assert capsys.readouterr().out == shown[1]
 
 
