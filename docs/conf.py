@@ -64,15 +64,15 @@ myst_heading_anchors = 3
 # The reference: a page for every public name, and one for each group of them with a table.
 TOPICS = {
     "Gradients": "grad value_and_grad grad_and_value elementwise_grad vjp jvp linearize linear_transpose stop_gradient",
-    "Jacobians and Hessians": "jacobian jacrev jacfwd hessian hvp vhp ggnvp",
+    "Jacobians and Hessians": "jacobian jacrev jacfwd hessian lagrangian_hessian hvp vhp ggnvp propagate",
     "Batches": "vmap map spmd",
     "Compilation": "jit make_program eval_shape to_source to_c export CModule save load disable_jit clear_caches",
     "Branches and loops": "cond switch while_loop fori_loop scan associative_scan",
     "Rules of your own": "custom_jvp custom_vjp custom_gradient custom_vmap custom_root custom_linear_solve "
     "fixed_point pure_callback",
     "Memory": "checkpoint remat checkpoint_name checkpoint_policies memory",
-    "Higher orders": "jet taylor derivatives laplacian biharmonic divergence hessian_diagonal directional_derivatives "
-    "hutchinson_trace hutchinson_diagonal hutch_plus_plus",
+    "Higher orders": "jet taylor taylor_flow derivatives laplacian biharmonic divergence hessian_diagonal "
+    "directional_derivatives hutchinson_trace hutchinson_diagonal hutch_plus_plus",
     "Sparse derivatives": "sparse_jacobian sparse_hessian sparsity spy",
     "Samples and curvature": "per_sample sum_over linear_operator kronecker_factors ntk lanczos lanczos_quadrature",
     "Tensors": "tensor Tensor backward no_grad enable_grad set_grad_enabled is_grad_enabled inference_mode",

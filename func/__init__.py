@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
     from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
     from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
-    from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+    from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev, lagrangian_hessian
+    from func.transforms.propagation import propagate
     from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
     from func.transforms.vmapping import vmap
     # fmt: on
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from func.sparse_derivatives.pictures import spy
     from func.transforms.implicit import custom_linear_solve, custom_root
     from func.transforms.outside import pure_callback
-    from func.transforms.power_series import derivatives, jet, taylor
+    from func.transforms.power_series import derivatives, jet, taylor, taylor_flow
     from func.transforms.second_order import (
         biharmonic,
         directional_derivatives,
@@ -81,11 +82,12 @@ __all__ = [
     "eval_shape", "export", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
     "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode",
     "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors",
-    "lanczos", "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize",
-    "load", "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback", "random", "remat",
-    "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spmd",
-    "spy", "stop_gradient", "sum_over", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree",
-    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "lagrangian_hessian", "lanczos", "lanczos_quadrature", "laplacian", "linalg", "linear_operator",
+    "linear_transpose", "linearize", "load", "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample",
+    "propagate", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian",
+    "sparse_jacobian", "sparsity", "special", "spmd", "spy", "stop_gradient", "sum_over", "switch", "taylor",
+    "taylor_flow", "tensor", "testing", "to_c", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+    "while_loop",
 ]
 # fmt: on
 
@@ -116,9 +118,10 @@ _IN_MODULES = {
         "transforms.custom": "custom_gradient custom_jvp custom_vjp custom_vmap stop_gradient",
         "transforms.forward": "ggnvp hvp jvp linear_transpose linearize vhp",
         "transforms.implicit": "custom_linear_solve custom_root",
-        "transforms.jacobians": "hessian jacfwd jacobian jacrev",
+        "transforms.jacobians": "hessian jacfwd jacobian jacrev lagrangian_hessian",
         "transforms.outside": "pure_callback",
-        "transforms.power_series": "derivatives jet taylor",
+        "transforms.power_series": "derivatives jet taylor taylor_flow",
+        "transforms.propagation": "propagate",
         "transforms.reverse": "elementwise_grad grad grad_and_value value_and_grad vjp",
         "transforms.second_order": "biharmonic directional_derivatives divergence hessian_diagonal laplacian",
         "transforms.stochastic": "hutch_plus_plus hutchinson_diagonal hutchinson_trace",

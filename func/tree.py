@@ -23,6 +23,9 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 if TYPE_CHECKING:
     import optree
 
+    from func.tree_arithmetic import axpy, norm, vdot, zeros_like
+    from func.tree_files import load, save
+
     Structure: TypeAlias = optree.PyTreeSpec
 else:
 
@@ -39,13 +42,18 @@ else:
 
 # fmt: off
 __all__ = [
-    "flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_dataclass", "register_node",
-    "structure", "unflatten",
+    "axpy", "flatten", "leaves", "load", "map", "map_with_path", "norm", "path_names", "ravel", "register_dataclass",
+    "register_node", "save", "structure", "unflatten", "vdot", "zeros_like",
 ]
 # fmt: on
 
 Tree: TypeAlias = Any
 _NAMESPACE = "func"
+_LATE = {
+    **dict.fromkeys(("axpy", "norm", "vdot", "zeros_like"), "func.tree_arithmetic"),
+    **dict.fromkeys(("load", "save"), "func.tree_files"),
+}
+"""The modules of public names that few programs use."""
 
 
 def flatten(tree: Tree) -> tuple[list[Any], Structure]:
@@ -144,11 +152,11 @@ def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     try:
         return optree.tree_map(f, tree, *rest, namespace=_NAMESPACE)
     except (ValueError, RecursionError):
-        _check_same("map", tree, rest)
+        check_same("map", tree, rest)
         raise
 
 
-def _check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
+def check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
     """Raise if trees differ or are too deep for a walk over them together."""
     spec, *others = [structure(each) for each in (tree, *rest)]
     for other, other_spec in zip(rest, others, strict=True):
@@ -170,7 +178,7 @@ def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     try:
         return optree.tree_map_with_path(f, tree, *rest, namespace=_NAMESPACE)
     except (ValueError, RecursionError):
-        _check_same("map_with_path", tree, rest)
+        check_same("map_with_path", tree, rest)
         raise
 
 
@@ -399,9 +407,11 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
 
 @without_engine_frames
 def __getattr__(name: str) -> Any:
-    """Suggest a name for a missing one."""
+    """Import at first use what few programs use; suggest a name for a missing one."""
     if name == "Structure":
         return optree.PyTreeSpec
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     if name.startswith("_"):
         raise AttributeError(f"module 'func.tree' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")

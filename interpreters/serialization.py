@@ -8,15 +8,11 @@ JSON null, bool, int, finite float or string is the value itself; any other valu
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
-import json
 import math
 import os
-import re
 import reprlib
-import secrets
 import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
+from func.interpreters.archives import check_sizes, excerpt, read_array, read_json, read_member, write_archive
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, agree, takes
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.control.while_loops import WhileLoop
@@ -389,56 +386,17 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 NAME_LENGTH = 200
 """Most letters of a name from a file."""
-MESSAGE_LENGTH = 1000
-"""Most letters of an error's text that quote a file."""
 FORMAT = "func program"
 VERSION = 2
 DOCUMENT = "program.json"
 
 
 def write_program(program: Program, path: str) -> None:
-    """Write a program file atomically: a reader finds the old file or the whole new one.
-
-    The new file has a unique name first, and then replaces the target of the path: a link, not the file behind it.
-    """
+    """Write a program file atomically."""
     writer = Writer()
     writer.program(program)
     document = {"format": FORMAT, "version": VERSION, "arrays": len(writer.arrays), "programs": writer.programs}
-    target = os.path.abspath(path)
-    partial = f"{target}.{secrets.token_hex(8)}.part"
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(partial, flags, 0o666)
-    try:
-        with open(descriptor, "w+b") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                _write(archive, DOCUMENT, json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
-                for number, array in enumerate(writer.arrays):
-                    member = io.BytesIO()
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-                    _write(archive, f"arrays/{number}.npy", member.getvalue())
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(partial, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-        raise
-    _keep_name(target)
-
-
-def _keep_name(target: str) -> None:
-    """Write the folder's entry of a file to the disk, if the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(os.path.dirname(target), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    """Write one member with a fixed date: equal programs give equal files."""
-    archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    write_archive(path, (DOCUMENT, document), {f"arrays/{number}": x for number, x in enumerate(writer.arrays)})
 
 
 def read_program(path: str) -> Program:
@@ -447,7 +405,7 @@ def read_program(path: str) -> Program:
         data = io.BytesIO(file.read())
     try:
         with zipfile.ZipFile(data) as archive:
-            _check_sizes(archive, len(data.getbuffer()))
+            check_sizes(archive, len(data.getbuffer()))
             program = _from_archive(archive, path)
     except MissingError as error:
         raise ProgramFileError(f"func.load: {path!r} cannot be loaded here: {error}") from error
@@ -455,44 +413,26 @@ def read_program(path: str) -> Program:
         raise
     except zipfile.BadZipFile as error:
         raise ProgramFileError(
-            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({_excerpt(error)})"
+            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({excerpt(error)})"
         ) from error
     except (OSError, EOFError, NotImplementedError) as error:
-        raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({_excerpt(error)})") from error
+        raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({excerpt(error)})") from error
     except Exception as error:  # a file that fails in an unforeseen way contains no program
         raise ProgramFileError(
-            f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {_excerpt(error)})"
+            f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {excerpt(error)})"
         ) from error
     return program
-
-
-def _excerpt(said: Exception | str) -> str:
-    """A text, or that of an error, which may quote the file: printable, and of bearable length."""
-    lines = str(said).split("\n")
-    text = "\n".join([line if line.isprintable() else repr(line)[1:-1] for line in lines])
-    return text if len(text) <= MESSAGE_LENGTH else f"{text[:MESSAGE_LENGTH]} ..."
-
-
-def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """Members are adjacent in the file, none of them compressed, so they are not larger than it."""
-    members = archive.infolist()
-    if len({member.filename for member in members}) != len(members):
-        raise ValueError("two members have one name")
-    if any([member.compress_type != zipfile.ZIP_STORED for member in members]):
-        raise ValueError("a member is compressed")
-    if sum([member.file_size for member in members]) > size:
-        raise ValueError("the members overlap")
 
 
 def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
     names = archive.namelist()
     if DOCUMENT not in names:
         raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it has no {DOCUMENT}")
-    document = json.loads(_read(archive, DOCUMENT))
+    document = read_json(archive, DOCUMENT)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it is not a {FORMAT}")
     version = document.get("version")
-    told = _excerpt(repr(version))
+    told = excerpt(repr(version))
     if type(version) is int and version > VERSION:
         raise ProgramFileError(
             f"func.load: {path!r} has version {told} of the format, this func reads up to version {VERSION}; "
@@ -508,36 +448,7 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
     count = _index(document["arrays"])
     if count != len(names) - 1:
         raise ValueError(f"the document names {count} arrays, but the file has {len(names) - 1}")
-    reader = Reader([_array(_read(archive, f"arrays/{number}.npy")) for number in range(count)])
+    reader = Reader([read_array(read_member(archive, f"arrays/{number}.npy")) for number in range(count)])
     for written in _of(list, document["programs"]):
         reader.add(written)
     return reader.programs[-1]
-
-
-def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of a member."""
-    return archive.read(archive.getinfo(name))
-
-
-_HEADER = re.compile(
-    rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,19}, )*(?:\d{1,19},?)?)\), \} *\n"
-)
-"""The header of an .npy member as NumPy writes it for numbers in C order."""
-
-
-def _array(data: bytes) -> np.ndarray[Any, Any]:
-    """A read-only array with as many elements as its member has bytes for."""
-    member = io.BytesIO(data)
-    version = np.lib.format.read_magic(member)
-    if version != (1, 0):
-        raise ValueError(f"version {version} of .npy members is not used here")
-    length = int.from_bytes(member.read(2), "little")
-    header = _HEADER.fullmatch(member.read(length))
-    if header is None:
-        raise ValueError("the header of an array is none of numbers in C order")
-    dtype = np.dtype(header[1].decode())
-    shape = tuple([int(number) for number in header[2].replace(b" ", b"").split(b",") if number])
-    if not is_shape(shape):
-        raise ValueError(f"an array has the shape {reprlib.repr(shape)}")
-    array = np.frombuffer(data, dtype, offset=member.tell())
-    return array.reshape(shape).copy() if dtype.isnative is False else array.reshape(shape)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from func.autograd import backwards, graph
+from func.backends import is_device_array
 from func.host.conversions import no_attribute
 from func.interpreters.core import (
     EVALUATE,
@@ -67,7 +68,7 @@ It has the attributes and methods of a NumPy array, and works in NumPy's functio
 imperative interface adds:
 
 - `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode
-- `detach()`, `numpy()`, `item()`, `tolist()`: the value alone
+- `detach()`, `numpy()`, `item()`, `tolist()`: the value alone; `np.from_dlpack(x)` and other libraries share its memory
 - `clone()`: a copy that stays in the graph
 - `register_hook()`, `register_post_accumulate_grad_hook()`: functions of each new gradient
 
@@ -338,6 +339,26 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
     return array
 
 
+def dlpack(self: Any, **options: Any) -> Any:
+    """The memory of the value for another library, as `torch.from_dlpack(x)` asks for it; shared as by `numpy()`."""
+    return _dlpack_array(self).__dlpack__(**options)
+
+
+def dlpack_device(self: Any) -> tuple[int, int]:
+    """The device of the value by DLPack's numbers: (1, 0) is host memory."""
+    device: tuple[int, int] = _dlpack_array(self).__dlpack_device__()
+    return device
+
+
+def _dlpack_array(tensor: Any) -> Any:
+    if requires_grad(tensor):
+        raise TracerConversionError(
+            "DLPack of a tensor that requires a gradient would lose its history; pass x.detach() to the other library"
+        )
+    value = _plain(tensor)
+    return value if is_device_array(value) else to_numpy(tensor)
+
+
 def clone(self: Any) -> Any:
     """A copy through which gradients flow."""
     return copied(self)
@@ -475,6 +496,8 @@ def attributes() -> dict[str, Any]:
         "detach_": detach_,
         "clone": clone,
         "numpy": to_numpy,
+        "__dlpack__": dlpack,
+        "__dlpack_device__": dlpack_device,
         "retain_grad": retain_grad,
         "retains_grad": property(retains_grad),
         "register_hook": graph.register_hook,

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from func import tree
 from func.interpreters import nan_safe
 from func.interpreters.compiled_backward import by_nodes, pull_back
@@ -502,3 +504,48 @@ def hessian(
         return first(args, kwargs)
 
     return _BY_MODE[outer_mode](derivative, _Blocks("hessian", **{**options, "f": derivative}))
+
+
+@transform
+def lagrangian_hessian(f: Callable[..., Any], *, intercept: Intercepts = False) -> Callable[..., Any]:
+    """The Hessian of v · f(x): `lagrangian_hessian(f)(x, v)`, for `hess=` of SciPy's `NonlinearConstraint`.
+
+    Costs as much as the Hessian of a scalar function; the Hessians of the single outputs are never formed.
+
+    Args:
+        f: The function; plain NumPy code.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
+
+    Returns:
+        A function of x, of the multipliers v with as many elements as f(x), and of what else f takes. It returns an
+        array of shape x.shape + x.shape.
+
+    Raises:
+        ArgumentError: v has another number of elements than f(x) (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> f = lambda x: np.array([x[0] ** 2, x[0] * x[1]])
+        >>> func.lagrangian_hessian(f)(np.array([1.0, 2.0]), np.array([3.0, 5.0]))
+        array([[6., 5.],
+               [5., 0.]])
+    """
+
+    def hessian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) < 2:
+            raise ArgumentError(f"func.lagrangian_hessian({name_of(f)}) takes x and the multipliers v")
+        x, multipliers, *others = args
+
+        @functools.wraps(f)
+        def weighted(x: Any) -> Any:
+            out = f(x, *others, **kwargs)
+            if aval_of(out).size != aval_of(multipliers).size:
+                raise ArgumentError(
+                    f"func.lagrangian_hessian: {name_of(f)} returns an array of shape {shape_of(out)}, but the "
+                    f"multipliers have {shape_of(multipliers)}"
+                )
+            return np.dot(np.ravel(multipliers), np.ravel(out))
+
+        return hessian(weighted)(x)
+
+    return hessian_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters import nan_safe
-from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
+from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, operand, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
@@ -21,7 +21,16 @@ from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import Intercepts, array_leaf, check_callable, own, suggestion, with_interception
+from func.transforms.boundary import (
+    Intercepts,
+    array_leaf,
+    as_result,
+    check_callable,
+    own,
+    suggestion,
+    with_interception,
+    zero_result,
+)
 from func.transforms.forward import fit_tangent
 from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import vmap
@@ -101,6 +110,61 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int, *, intercept: Inte
     columns = [values, *[[own[k] for own in outs] for k in range(order)]]
     owned = own([x for column in columns for x in column])
     return [tree.unflatten(call.out_spec, owned[i * len(values) : (i + 1) * len(values)]) for i in range(order + 1)]
+
+
+@without_engine_frames
+def taylor_flow(f: Callable[..., Any], y0: Any, order: int, *, intercept: Intercepts = False) -> list[Any]:
+    """The Taylor coefficients of the solution of y′ = f(y), y(0) = y0: a list [c₀, c₁, …] of order + 1 trees like y0.
+
+    y(t) ≈ c₀ + c₁ t + c₂ t² + …. The function runs once for each order. For y′ = f(t, y), make t a part of y, with the
+    derivative 1.0.
+
+    Args:
+        f: The right-hand side, a function of one argument; plain NumPy code.
+        y0: The initial value, a tree of arrays. f(y0) has its tree, shapes and dtypes.
+        order: The number of the last coefficient.
+        intercept: Run the function inside `func.intercept()`; True, or its modules.
+
+    Raises:
+        TangentError: f(y0) differs from y0 in tree, shape or dtype (a ValueError).
+        DifferentiatedInputError: y0 has integers (a TypeError).
+
+    Source: the recurrence (k + 1) cₖ₊₁ = [f(c₀ + c₁ t + … + cₖ tᵏ)]ₖ; E. Hairer, S. P. Nørsett, G. Wanner (1993),
+    "Solving Ordinary Differential Equations I", section I.8.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.taylor_flow(lambda y: y ** 2, 1.0, order=4)  # y(t) = 1 / (1 - t)
+        [np.float64(1.0), np.float64(1.0), np.float64(1.0), np.float64(1.0), np.float64(1.0)]
+    """
+    check_callable(f, "taylor_flow")
+    f = with_interception(f, intercept)
+    _check_order(order, "taylor_flow")
+    arguments = differentiable((y0,), {}, range(1), "taylor_flow", root="y0")
+    leaves, spec, names = arguments.values(), tree.structure(y0), tree.path_names(y0, "f(y0)")
+    if len(leaves) < len(names):
+        raise DifferentiatedInputError("func.taylor_flow: y0 has integers; make all of its arrays floating point")
+    series: list[list[Any]] = [[] for _ in leaves]
+    for k in range(order):
+        call = FlatCall(f, "taylor_flow", arguments)
+        known = [_without_gaps(x, own) for x, own in zip(leaves, series, strict=True)]
+        values, outs = _expanded(call, k, known, "taylor_flow")
+        if call.out_spec != spec:
+            raise TangentError(
+                f"func.taylor_flow: f(y0) has the tree {tree.shown(call.out_spec)}, but y0 {tree.shown(spec)}"
+            )
+        for x, terms, name, slope, own_outs in zip(leaves, series, names, values, outs, strict=True):
+            fitted = _fitted(x, own_outs[-1] if k else slope, name, "taylor_flow")
+            terms.append(fitted if fitted is ZERO else multiply(fitted, 1 / (k + 1)))
+    columns = [leaves, *zip(*series, strict=True)]
+    owned = own(
+        [
+            zero_result(x) if term is ZERO else as_result(operand(term))
+            for column in columns
+            for x, term in zip(leaves, column, strict=True)
+        ]
+    )
+    return [tree.unflatten(spec, owned[k * len(leaves) : (k + 1) * len(leaves)]) for k in range(order + 1)]
 
 
 @keeps_parameters
@@ -295,7 +359,7 @@ def _expanded(
     values, flat = nan_safe.push(run, primals, seeds)
     outs = [flat[i * order : (i + 1) * order] for i in range(len(values))]
     return values, [
-        [zeros_like(value) if x is ZERO else x for x in own] for value, own in zip(values, outs, strict=True)
+        [zero_result(value) if x is ZERO else x for x in own] for value, own in zip(values, outs, strict=True)
     ]
 
 

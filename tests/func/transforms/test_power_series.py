@@ -572,3 +572,44 @@ def test_series_of_right_hand_sides_that_stop() -> None:
         _, series = func.jet(lambda b: np.linalg.lstsq(a, b, rcond=None)[0], (X[:3],), ((direction, zeros, zeros),))
         assert np.allclose(series[0], np.linalg.pinv(a) @ direction)
         assert np.allclose(series[1], 0) and np.allclose(series[2], 0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("order", range(8))
+def test_flows_are_taylor_series_of_solutions(order, wrap):
+    flow = wrap(lambda y: func.taylor_flow(lambda y: y**2, y, order))
+    np.testing.assert_allclose(flow(0.5), [0.5 ** (k + 1) for k in range(order + 1)], rtol=1e-14)  # y0 / (1 - y0 t)
+    turn = wrap(lambda y: func.taylor_flow(lambda y: np.array([y[1], -y[0]]), y, order))
+    exact = [1.0, 0.0, -1.0, 0.0] * 3
+    found = np.array([*turn(np.array([0.0, 1.0]))])[:, 1]
+    np.testing.assert_allclose(found, [exact[k] / math.factorial(k) for k in range(order + 1)], rtol=1e-14)
+
+
+def test_flows_of_trees_and_of_time():
+    found = func.taylor_flow(lambda s: {"t": 1.0, "y": s["t"] * s["y"]}, {"t": 0.0, "y": 1.0}, 6)  # exp(t^2 / 2)
+    assert [c["y"] for c in found] == pytest.approx([1, 0, 1 / 2, 0, 1 / 8, 0, 1 / 48])
+    assert [c["t"] for c in found] == [0, 1, 0, 0, 0, 0, 0]
+
+
+def test_derivatives_of_flows():
+    def third(a):
+        return func.taylor_flow(lambda y: a * y, 1.0, 3)[3]
+
+    assert func.grad(third)(2.0) == pytest.approx(2.0)  # a^3 / 6
+    assert func.hessian(third)(2.0) == pytest.approx(2.0)
+    np.testing.assert_allclose(func.vmap(third)(np.array([1.0, 2.0])), [1 / 6, 8 / 6])
+
+
+def test_flows_of_wrong_right_hand_sides():
+    with pytest.raises(TangentError, match=r"f\(y0\) has the tree \(\*,\), but y0 one array"):
+        func.taylor_flow(lambda y: (y,), 1.0, 2)
+    with pytest.raises(TangentError, match=r"f\(y0\) has shape \(2,\)"):
+        func.taylor_flow(lambda y: y[:1], np.ones(2), 2)
+    with pytest.raises(TangentError, match="dtype float64"):
+        func.taylor_flow(lambda y: np.float64(2) * y, np.ones(2, np.float32), 2)
+    with pytest.raises(DifferentiatedInputError, match=r"func\.taylor_flow differentiates with respect to y0"):
+        func.taylor_flow(lambda y: y, 1, 2)
+    with pytest.raises(DifferentiatedInputError, match="y0 has integers"):
+        func.taylor_flow(lambda y: y, (1.0, 2), 2)
+    with pytest.raises(ArgumentError, match="order must be 0 or more"):
+        func.taylor_flow(lambda y: y, 1.0, -1)
