@@ -617,18 +617,6 @@ class Jitted(Generic[P, R]):
         profile.note = "\n".join([*[asked.text() for asked in cached.answered], profile.note]).rstrip()
         return profile
 
-    def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
-        """The planned memory of a call, and its source."""
-        planned_memory = importlib.import_module("func.compilation.planned_memory")
-        cached, leaves = self._lookup(args, kwargs)
-        plan = _memory_limits().PLANNING.get()
-        if plan is not None:
-            plan.notes += [f"func.jit of {name_of(self._function)}: {text}" for text in cached.memory_plan]
-        planned: tuple[Liveness, str] = planned_memory.planned_liveness(
-            cached.compiled, namespace_of(tuple(leaves)), cached.donated
-        )
-        return planned
-
     def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CachedCall, list[Any]]:
         return self._cached_call(*self._static.split(args, kwargs))[:2]
 

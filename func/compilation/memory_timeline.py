@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from func import tree
+from func.backends import namespace_of
 from func.compilation.jit import Jitted
+from func.interpreters.compile.call_memory import planned_liveness
 from func.interpreters.host.display import axes_for
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import name_of
-from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
+from func.transforms.memory_limits import PLANNING, Planning, call_liveness, described, planning, shown_bytes
 from func.transforms.transformed import keeps_parameters, transform
 
 MOST_ROWS = 24
@@ -57,7 +60,13 @@ def memory(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]],
 def _measured(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
     """The memory of a call, and the source of this information."""
     if isinstance(function, Jitted):
-        return function.planned_memory(args, kwargs)
+        positional, keyword, _, cached = function.cached_call(args, kwargs, takes_path=True)
+        plan = PLANNING.get()
+        if plan is not None:
+            plan.notes += [f"func.jit of {name_of(function)}: {text}" for text in cached.memory_plan]
+        return planned_liveness(
+            cached.compiled, namespace_of(tuple(tree.leaves((positional, keyword)))), cached.donated
+        )
     return call_liveness(function, args, kwargs, "memory"), "NumPy's arrays, operation by operation"
 
 
