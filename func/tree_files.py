@@ -15,8 +15,7 @@ import numpy as np
 
 from func import tree
 from func.backends import is_device_array
-from func.compilation.exporting import as_path
-from func.interpreters.archives import check_sizes, excerpt, read_array, read_json, write_archive
+from func.interpreters.archives import as_path, check_sizes, excerpt, read_array, read_json, write_archive
 from func.interpreters.core import PYTHON_SCALARS, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError, ProgramFileError, UnsupportedArrayError
 from func.interpreters.host.public_functions import without_engine_frames

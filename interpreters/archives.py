@@ -17,10 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.parameters import is_shape
 
 MESSAGE_LENGTH = 1000
 """Most letters of an error's text that quote a file."""
+
+
+def as_path(path: str | os.PathLike[str], function: str) -> str:
+    """A path as text."""
+    if isinstance(path, (str, os.PathLike)):
+        text = os.fspath(path)
+        if isinstance(text, str):
+            return text
+    raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
 def write_archive(path: str, document: tuple[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> None:

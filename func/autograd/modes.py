@@ -29,6 +29,13 @@ class ModeContext:
         self._arguments = arguments
         self._entered: list[tuple[Setting, Entered]] = []
 
+    def __repr__(self) -> str:
+        arguments = ", ".join([repr(argument) for argument in self._arguments])
+        return f"{self._public_name()}({arguments})"
+
+    def _public_name(self) -> str:
+        return f"func.{'autograd.' if self._variable is ANOMALY else ''}{type(self).__name__}"
+
     def _setting(self) -> Setting:
         raise NotImplementedError
 

@@ -18,8 +18,9 @@ import numpy as np
 from func import tree
 from func.backends.number_types import is_narrow
 from func.compilation.c_names import identifier, is_c_name
-from func.compilation.exporting import ExportedArguments, as_path, parameter_names
+from func.compilation.exporting import ExportedArguments, parameter_names
 from func.compilation.jit import jit, jitted_for
+from func.interpreters.archives import as_path
 from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames

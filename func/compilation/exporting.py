@@ -17,6 +17,7 @@ from func import tree
 from func.backends import is_device_array, namespace_of
 from func.backends.source.plans import PlanStep
 from func.compilation.jit import jitted_for
+from func.interpreters.archives import as_path
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
@@ -83,15 +84,6 @@ def load(path: str | os.PathLike[str]) -> Program:
     from func.interpreters.serialization import read_program  # start-up time
 
     return read_program(as_path(path, "load"))
-
-
-def as_path(path: str | os.PathLike[str], function: str) -> str:
-    """A path as text."""
-    if isinstance(path, (str, os.PathLike)):
-        text = os.fspath(path)
-        if isinstance(text, str):
-            return text
-    raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
 @keeps_parameters

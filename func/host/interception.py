@@ -119,6 +119,9 @@ class intercept:
         self._modules = modules if isinstance(modules, (str, ModuleType)) else tuple(modules)
         self._scopes: list[InterceptScope] = []
 
+    def __repr__(self) -> str:
+        return f"func.intercept({f'modules={self._modules!r}' if self._modules else ''})"
+
     def __enter__(self) -> None:
         patching.adopt_results(_creator, is_intercepting)
         scope = InterceptScope(_rebound(self._modules) if self._modules else ())

@@ -269,9 +269,10 @@ _BY_NAME = {
 """Attributes by the module that has them; `name=own` where they have another name there."""
 
 OF_TENSORS = (
-    "__copy__", "__deepcopy__", "__hash__", "__reduce_ex__", "_repr_html_", "_version", "backward", "clone", "data",
-    "detach", "detach_", "grad", "grad_fn", "is_inference", "is_leaf", "numpy", "output_nr", "register_hook",
-    "register_post_accumulate_grad_hook", "requires_grad", "requires_grad_", "retain_grad", "retains_grad",
+    "__copy__", "__deepcopy__", "__dlpack__", "__dlpack_device__", "__hash__", "__reduce_ex__", "_repr_html_",
+    "_version", "backward", "clone", "data", "detach", "detach_", "grad", "grad_fn", "is_inference", "is_leaf",
+    "numpy", "output_nr", "register_hook", "register_post_accumulate_grad_hook", "requires_grad", "requires_grad_",
+    "retain_grad", "retains_grad",
 )  # fmt: skip
 """The attributes that `func.autograd` sets."""
 

@@ -92,6 +92,8 @@ TRANSFORMS: dict[str, Any] = {
     "linearize": lambda f, **options: func.linearize(f, 1.3, **options)[1](1.0),
     "jet": lambda f, **options: func.jet(f, (1.3,), ([1.0],), **options)[1][0],
     "taylor": lambda f, **options: func.taylor(f, 1.3, 1.0, 1, **options)[1],
+    "taylor_flow": lambda f, **options: func.taylor_flow(f, 1.3, 2, **options)[2] / (0.5 * f(1.3)),
+    "propagate": lambda f, **options: np.sqrt(func.propagate(f, **options)(1.3, 1.0)) * np.sign(slope(f, 1.3)),
 }
 SECOND: dict[str, Any] = {
     "hessian": lambda f, **options: func.hessian(f, **options)(1.3),
@@ -99,6 +101,7 @@ SECOND: dict[str, Any] = {
     "hessian_diagonal": lambda f, **options: func.hessian_diagonal(f, **options)(1.3),
     "hvp": lambda f, **options: func.hvp(f, (1.3,), (1.0,), **options),
     "vhp": lambda f, **options: func.vhp(f, (1.3,), (1.0,), **options),
+    "lagrangian_hessian": lambda f, **options: func.lagrangian_hessian(f, **options)(1.3, 1.0),
 }
 
 

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pathlib
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -397,6 +398,20 @@ def test_the_table_of_options_says_what_signatures_say() -> None:
             "sum_over",
         }  # in which an option of the name has another meaning
         assert having(option) - {*names} <= others, option
+
+
+def test_the_page_names_the_transforms_that_take_the_point() -> None:
+    page = pathlib.Path(__file__).parents[3] / "docs" / "options.md"
+    text = page.read_text().split("in one call:")[1].split(".\n")[0]
+    named = {*re.findall(r"`(\w+)`", text)}
+    with_point = set()
+    for name in func.__all__:
+        parameters = (
+            [*inspect.signature(getattr(func, name)).parameters] if inspect.isfunction(getattr(func, name)) else []
+        )
+        if {"f", "model"} & {*parameters[:2]} and {"primals", "x", "y0", "args"} & {*parameters[1:3]}:
+            with_point.add(name)
+    assert named == with_point - {"pure_callback"}  # which is no transform
 
 
 @pytest.mark.parametrize("name", CHUNKED)
