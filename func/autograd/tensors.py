@@ -23,6 +23,7 @@ from func.interpreters.core import (
     Tracer,
     concrete,
     dtype_of,
+    innermost,
     is_inexact,
     is_plain_array,
     is_readable,
@@ -335,7 +336,9 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
         return value.get()
     array = np.asarray(value)[...]
     if array.shape:
-        state_of(inplace.owner_of_version(self)).exported = weakref.ref(array)
+        state = state_of(inplace.owner_of_version(self))
+        if state.exported is None or state.exported() is None:
+            state.exported = weakref.ref(array)
     return array
 
 
@@ -346,8 +349,8 @@ def dlpack(self: Any, **options: Any) -> Any:
 
 def dlpack_device(self: Any) -> tuple[int, int]:
     """The device of the value by DLPack's numbers: (1, 0) is host memory."""
-    device: tuple[int, int] = _dlpack_array(self).__dlpack_device__()
-    return device
+    value = innermost(self)
+    return value.__dlpack_device__() if is_device_array(value) else (1, 0)
 
 
 def _dlpack_array(tensor: Any) -> Any:
