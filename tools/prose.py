@@ -124,10 +124,11 @@ class Passage:
 
 
 def without_formulas(text: str) -> str:
-    """Markdown with its formulas and the lines of colon fences masked, line by line."""
+    """Markdown with its formulas and colon fences masked, and a full stop between a term and its definition."""
     masked = re.sub(r"\$\$.*?\$\$", lambda match: CODE + "\n" * match[0].count("\n"), text, flags=re.DOTALL)
     masked = re.sub(r"(?<![\\$`\w])\$(?=\S)[^$\n`]*\$(?!\d)", CODE, masked)
-    return re.sub(r"^:{3,}.*$", "", masked, flags=re.MULTILINE)
+    masked = re.sub(r"^:{3,}.*$", "", masked, flags=re.MULTILINE)
+    return re.sub(r"\n: ", ".\n  ", masked)
 
 
 def passages_of_markdown(text: str) -> Iterator[Passage]:

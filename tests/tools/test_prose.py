@@ -64,6 +64,9 @@ $$
 - one
 - which is one: what is left
   so many
+
+**term**
+: Which is not a clause of the term.
 """
 
 
@@ -74,6 +77,7 @@ def test_lines_of_a_page_without_its_code() -> None:
         (22, "relative-headline"),
         (22, "relative-headline"),
         (23, "so-many"),
+        (26, "relative-headline"),
     ]
 
 
