@@ -50,7 +50,7 @@ def norm(a: tree.Tree, ord: Any = None) -> Array:
         >>> func.tree.norm({"w": [3.0], "b": 4.0})
         np.float64(5.0)
     """
-    return np.linalg.norm(tree.ravel(a)[0], ord)  # type: ignore[no-any-return]
+    return np.linalg.norm(tree.ravel(a)[0], ord)
 
 
 @without_engine_frames
