@@ -163,8 +163,15 @@ def check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
         try:
             spec.flatten_up_to(other)
         except ValueError:
+            first, second = path_names(tree), path_names(other)
+            differing = [
+                f"; only the {word} has {next(name for name in names if name not in others)}"
+                for word, names, others in (("first", first, second), ("second", second, first))
+                if {*names} - {*others}
+            ]
             raise ArgumentError(
                 f"func.tree.{function} takes trees of one structure, but got {shown(spec)} and {shown(other_spec)}"
+                + "".join(differing)
             ) from None
 
 

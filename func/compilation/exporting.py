@@ -57,7 +57,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
     if not isinstance(program, Program):
         raise ArgumentError(
             f"func.save: expected a Program, got {type(program).__name__}; func.make_program(f)(*args) makes one; "
-            "np.savez(path, *func.tree.leaves(x)) writes arrays"
+            "func.tree.save(x, path) writes arrays"
         )
     write_program(program, as_path(path, "save"))
 

@@ -13,6 +13,7 @@ from numpy import ndarray
 from func import tree
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError, UnsupportedArrayError
+from func.interpreters.host.source import innermost_frame
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.memory import set_argument_layouts
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
@@ -272,9 +273,12 @@ def differentiable(
 
 
 def _promotes_integers() -> bool:
+    """Whether integers become floats: by the setting, and for a solver of SciPy, which passes the user's start on."""
     from func.configuration import config  # start-up time
 
-    return config.promote_integers
+    caller = innermost_frame()
+    by_scipy = caller is not None and str(caller.f_globals.get("__name__", "")).startswith("scipy.")
+    return by_scipy or config.promote_integers
 
 
 def _with_name(path: str, root: str, function: Callable[..., Any] | None) -> str:

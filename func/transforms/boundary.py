@@ -158,9 +158,9 @@ def _advice(value: Any, path: str, transform: str) -> str:
     tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.{register}"
     _, dot, field = path.rpartition(".")
     if is_flag:
-        tree_class = (
-            f"; of a dataclass, func.tree.register_dataclass(static={field!r}) leaves it as it is" if dot else ""
-        )
+        in_tree = f"; fix it by functools.partial instead of passing it in {path.split('[')[0]}" if "[" in path else ""
+        in_dataclass = f"; of a dataclass, func.tree.register_dataclass(static={field!r}) leaves it as it is"
+        tree_class = in_dataclass if dot else in_tree
     if path.startswith("output"):
         return tree_class
     if transform in ("jit", "make_program", "to_source", "to_c"):

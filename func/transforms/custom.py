@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Concatenate, Generic, Self, overload
@@ -550,7 +551,9 @@ class _VjpBackward(Record):
     def __call__(self, residuals: Sequence[Array], out_cts: Sequence[Array]) -> list[Any]:
         out_ct = tree.unflatten(self.flat.out_spec, defensive_copies(out_cts))
         cts = self.bwd(*self.nondiff, self.forward.residuals(defensive_copies(residuals)), out_ct)
-        return flat_cotangents(cts, self.spec.children(), f"bwd {name_of(self.bwd)}")
+        return flat_cotangents(
+            cts, self.spec.children(), f"bwd {_with_place(self.bwd)} of {name_of(self.flat.function)}"
+        )
 
 
 @keeps_parameters
@@ -627,6 +630,13 @@ class _GradientRule:
         if len(children) == 1 and not (isinstance(cts, (tuple, list)) and len(cts) == 1):
             cts = (cts,)
         return flat_cotangents(cts, children, f"the pullback of {name_of(self.function)}")
+
+
+def _with_place(rule: Callable[..., Any]) -> str:
+    """The name of a rule, and its line if it has a file."""
+    code = getattr(rule, "__code__", None)
+    has_file = code is not None and not code.co_filename.startswith("<")
+    return name_of(rule) + (f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if has_file else "")
 
 
 def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
