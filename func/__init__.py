@@ -133,7 +133,7 @@ _IN_MODULES = {
 """The module of each public name, imported when the name is first used."""
 
 _START_FOLDER = ""
-"""The folder in which the process is now, to which relative settings refer."""
+"""The working folder of the process; relative settings refer to it."""
 with contextlib.suppress(OSError):  # a removed folder
     _START_FOLDER = os.getcwd()
 
@@ -143,7 +143,7 @@ _SUBMODULES = frozenset(
 _loader: dict[str, int] = {}
 """`thread`: the thread that imports `func.host.start`, or has done so."""
 _loading: set[int] = set()
-"""The same thread, as long as it does."""
+"""The same thread, while the import runs."""
 
 
 _IMPORTED = frozenset({"func", "numpy", "scipy", "llvmlite", "optree"})
@@ -160,7 +160,7 @@ class _FirstImport:
     """Imports `func.host.start` before the first part of the package, and then the part."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The present module; None, for the usual finders, if it is missing."""
+        """The existing module; None if it is missing, so that the usual finders look for it."""
         if not name.startswith(f"{__name__}.") or threading.get_ident() in _loading:
             return None
         _load(waits=False)
@@ -172,7 +172,7 @@ class _FirstImport:
         spec = ModuleSpec(name, loader, origin=own.origin, is_package=own.submodule_search_locations is not None)
         spec.submodule_search_locations = own.submodule_search_locations
         spec.loader_state = module, own
-        module.__spec__ = spec  # which Python takes for a module that came in between
+        module.__spec__ = spec  # Python would take it for a module that another import has added
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -200,7 +200,7 @@ def _no_collections() -> Iterator[None]:
     try:
         yield
     finally:
-        if hasattr(gc, "freeze") and not gc.get_freeze_count():  # what the user has frozen stays frozen
+        if hasattr(gc, "freeze") and not gc.get_freeze_count():  # objects that the user has frozen stay frozen
             gc.freeze()
             gc.unfreeze()
         gc.enable()
@@ -209,8 +209,8 @@ def _no_collections() -> Iterator[None]:
 def _wait_for_imports() -> None:
     """Before a fork: let other threads finish their imports of func.
 
-    A child has no such threads, and would wait for ever for a module that one of them had begun. (CPython's locks of
-    modules are private; in another form there is no wait.)
+    A child has no such threads, and would wait forever for a module that one of them was importing. (CPython has locks
+    of modules; where they have another form, there is no wait.)
     """
     time.sleep(0)  # a new time slice: no other thread begins an import between this check and the fork
     until = time.monotonic() + _LONGEST_WAIT
@@ -229,15 +229,16 @@ def _others_import() -> bool:
 
 
 _is_locked = getattr(sys.modules.get("_imp"), "lock_held", bool)
-"""Whether some thread is about to take the lock of a module: a fork would wait for it, while others begin."""
+"""Whether a thread is about to take the lock of a module: a fork would wait for it while others begin."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_imports)
 
 
 def _load(waits: bool) -> None:
-    """Import the base of every use of func, except within that import itself. Another thread may import it already:
-    without `waits` the caller continues, since that thread may wait for a module lock of the caller.
+    """Import the base of every use of func, except within that import itself.
+
+    Another thread may be importing it: without `waits` the caller goes on, as that thread may need the caller's locks.
     """
     thread = threading.get_ident()
     if thread in _loading or (_loader.setdefault("thread", thread) != thread and not waits):

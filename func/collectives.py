@@ -1,4 +1,4 @@
-"""Functions across the batch of a vmap, or across processes, by an axis_name. They take and return trees.
+"""Collectives: functions across the batch of a vmap, or across processes, by an `axis_name`.
 
 They take and return trees. Inside `func.vmap(f, axis_name="ranks")` they see all elements of the batch, inside
 `func.spmd(f, comm, axis_name="ranks")` the values of all processes of an MPI communicator. The meaning is the same:

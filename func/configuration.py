@@ -139,8 +139,7 @@ class Config:
 
     @property
     def validate(self) -> bool:
-        """Whether numerical checks follow each translation of a program (passes, compilers, derivatives of jitted
-        functions).
+        """Whether numerical checks follow each translation of a program: passes, compilers, derivatives of `jit`.
 
         A check evaluates the program before and after, on small inputs with special and coinciding values. A difference
         raises ValidationError, with the smallest program that shows it. Compilation reads the setting, and takes
@@ -184,11 +183,10 @@ class Config:
     def compile_backward(self) -> bool:
         """Whether eager transforms compile long backward passes that they run repeatedly. Initially on.
 
-        On at first. A compiled pass reads and writes arrays once, instead of once for each NumPy operation. The
-        function itself computes by NumPy; gradients differ from those of NumPy's operations by rounding. So gradients
-        of equal arguments agree bit for bit only before the compilation, or after it; switch it off to rely on it. The
-        number of calls and the sizes of arrays decide, not the clock. A `compiler` that is not native switches it off,
-        too.
+        A compiled pass reads and writes arrays once, instead of once for each NumPy operation. NumPy still computes the
+        function itself. Gradients differ by rounding from those of NumPy's operations. So a gradient before the
+        compilation and one after it may differ in the last bits. The number of calls and the sizes of arrays decide,
+        not the clock. A `compiler` that is not native switches it off.
 
         Example:
             >>> import func
@@ -206,10 +204,10 @@ class Config:
     def array_cache(self) -> int:
         """The bytes of dead arrays that transforms keep for reuse, at most: initially 256 MiB.
 
-        While a transform runs, NumPy takes the memory of large arrays from dead ones if possible: fresh pages of the
-        system cost more than most arithmetic. The peak memory of the process does not rise. Accepts a text with a unit
-        ("1 GiB"), too; 0 switches it off. `func.clear_caches()` frees the memory. It needs Linux, and native code;
-        elsewhere the setting has no effect.
+        Inside transforms NumPy takes the memory of large arrays from dead ones, as fresh pages of the system cost more
+        than most arithmetic. The peak memory of the process does not rise. Accepts a text with a unit ("1 GiB"), too; 0
+        switches it off. `func.clear_caches()` frees the memory. It needs Linux and native code; elsewhere the setting
+        has no effect.
 
         Raises:
             ArgumentError: The limit is not a number of bytes.
@@ -254,7 +252,7 @@ class Config:
 
     @property
     def cache_dir(self) -> Path | None:
-        """The folder of compiled code between processes, or None; read-only.
+        """The folder in which processes share compiled code, or None; read-only.
 
         The folder that the environment variable FUNC_CACHE_DIR names, or else the platform's folder for caches; none
         if the variable is empty.
@@ -263,8 +261,7 @@ class Config:
 
     @contextmanager
     def override(self, **settings: Unpack[Settings]) -> Iterator[None]:
-        """Inside, the settings have other values; at the end the earlier ones return. This affects the other threads of
-        the process, too.
+        """Give settings other values inside a block; at its end the earlier ones return. All threads see the change.
 
         Raises:
             ArgumentError: A setting is unknown or cannot have the value.

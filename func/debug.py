@@ -96,8 +96,8 @@ class Watch(Interpreter):
 def explain(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Report]:
     """Run a function, transformed or not, and report the origin of its first NaN or infinity.
 
-    The result of `explain(f)(*args)` is a Report. It prints the operation, the line of the forward operation, the
-    operands and the first bad index, and has them as attributes; `value` is the output of f.
+    The result of `explain(f)(*args)` is a Report. It prints the operation, its line in the forward pass, the operands
+    and the first bad index, and has them as attributes. `value` is the output of f.
 
     Example:
         >>> import numpy as np, func

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 else:
 
     class _LateModule:
-        """optree, imported at its first use, which code of arrays alone never reaches: from then on the name `optree`
-        is the module itself.
-        """
+        """optree, imported at its first use; then the name `optree` is the module itself. Arrays alone skip it."""
 
         def __getattr__(self, name: str) -> Any:
             module = globals()["optree"] = importlib.import_module("optree")
@@ -271,7 +269,7 @@ def register_node(
 def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
     """Let instances of a dataclass or of an attrs class be trees: their fields are children, except those in `static`.
 
-    Static fields stay unchanged and must be hashable; `jit` traces anew for each of their values. A field with
+    Static fields stay unchanged and must be hashable; `jit` traces again for each of their values. A field with
     `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or `__post_init__`,
     and with the fields alone: they lose other attributes.
 
@@ -386,7 +384,7 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
         try:
             operand(part)
         except UnsupportedArrayError as error:
-            raise UnsupportedArrayError(f"func.tree.ravel: {name} is no array of numbers: {error}") from None
+            raise UnsupportedArrayError(f"func.tree.ravel: {name} is not an array of numbers: {error}") from None
     shapes = [shape_of(part) for part in parts]
     dtypes = [dtype_of(part) for part in parts]
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]

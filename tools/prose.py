@@ -156,7 +156,7 @@ def passage_of(tokens: Iterable[Token], line: int) -> Passage:
 
 RST_CODE = re.compile(r"``[^`]+``|(?::[\w:]+:)?`[^`]+`_{0,2}")
 SECTION = re.compile(r"^[A-Z]\w*:$")
-ITEM = re.compile(r"^(?:[-*] +|\d+\. +|\.\. +|\*{0,2}[\w.]+(?:, \*{0,2}\w+)*(?: \([^)]*\))?: +(?=[A-Z`(]))")
+ITEM = re.compile(r"^(?:[-*] +|\d+\. +|\.\. +|\*{0,2}[\w.]+(?:, \*{0,2}\w+)*(?: \([^)]*\))?: +(?=[A-Z`(\"]|\w+\())")
 UNDERLINE = re.compile(r"^(\W)\1{2,}[\s=]*$")
 OTHER_SECTIONS = ("Shapes:", "Source:", "Sources:", "Math:", "References:")
 
@@ -179,6 +179,12 @@ def passages_of_docstring(text: str, line: int) -> Iterator[Passage]:
             passage = Passage()
             if is_other and skipped_indent < 0:
                 skipped_indent = indent
+            continue
+        if content.startswith("| "):
+            for cell in content.strip("| ").split(" | "):
+                yield passage
+                passage = Passage()
+                passage.add(RST_CODE.sub(CODE, cell), number)
             continue
         if item := ITEM.match(content):
             yield passage

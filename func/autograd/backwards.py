@@ -154,8 +154,8 @@ def backward(
 
     Args:
         tensors: A tensor or a sequence of tensors (or GradientEdges).
-        grad_tensors: For each tensor the gradient of a scalar with respect to it, of its shape; None means the number
-            one, for a single real number only.
+        grad_tensors: For each tensor the gradient of a scalar with respect to it, with its shape. None stands for the
+            number one, for a single real number only.
         retain_graph: Keep the graph for another backward pass; by default the value of create_graph.
         create_graph: Record the computation of the gradients, so that they can be differentiated again.
         inputs: The tensors to fill: a sequence, a dict, or GradientEdges; by default all leaves.

@@ -47,7 +47,7 @@ def checkpoint(
 
     Raises:
         ArgumentError: Another determinism_check (a ValueError).
-        TracerConversionError: The function writes to a floating-point array that is no tensor (a TypeError).
+        TracerConversionError: The function writes to a floating-point array that is not a tensor (a TypeError).
         CheckpointError: Backward raises it if the recomputed outputs differ in number, shape or dtype (a RuntimeError).
 
     Example:

@@ -409,8 +409,8 @@ def gradgradcheck(
 ) -> bool:
     """Compare second derivatives with differences of gradients.
 
-    It runs `gradcheck` on the gradient as a function of the inputs and of the cotangents of the outputs, which are
-    random if `grad_outputs` is None.
+    It runs `gradcheck` on the gradient as a function of the inputs and of the cotangents of the outputs. The
+    cotangents are random if `grad_outputs` is None.
 
     Raises:
         GradcheckError, ValueError: As `gradcheck`.

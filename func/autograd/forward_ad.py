@@ -1,8 +1,7 @@
 """Forward mode without a transform: dual tensors, which carry a tangent while a dual level is open.
 
-Levels can be nested: a dual tensor of an outer level may be the primal or tangent of one of an inner level, for mixed
-second derivatives. After a level ends, its dual tensors behave as their primals, and `unpack_dual` returns None for
-their tangents.
+Levels can be nested, for mixed second derivatives: primals and tangents may be dual tensors of an outer level. After a
+level ends, its dual tensors behave as their primals, and `unpack_dual` returns None for their tangents.
 """
 
 from __future__ import annotations

@@ -35,9 +35,7 @@ class FunctionCtx:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        """For each argument of `apply`, whether a derivative needs it: now, in `backward` and `jvp`; now or later (a
-        traced program, a checkpoint), in `forward` and `setup_context`.
-        """
+        """For each argument of `apply`, whether a derivative needs it (in `forward`, `setup_context`: may need it)."""
         self._saved: tuple[Any, ...] = ()
         self._forward: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
@@ -168,7 +166,7 @@ class _FunctionCall:
         self.ctx = FunctionCtx(tuple([is_traced_number(arg) and needs_rule((arg,)) for arg in args]))
         self.has_single_output = True
         self.others: dict[int, Any] = {}
-        """The outputs that are no arrays, by place."""
+        """The outputs that are not arrays, by place."""
         self.constant: list[int] = []
         self.dirty: dict[int, int] = {}
         self.saved_attributes: list[_ContextAttribute] = []

@@ -172,8 +172,8 @@ class no_grad(_RecordingContext):
     """Switches recording off: results require no gradient.
 
     A context manager, and a decorator of functions, generators and coroutines; it applies to the thread or task. It
-    affects running transforms, not those that start inside it: `func.grad` and all others, forward mode among them,
-    respect an inner `no_grad` but not an outer one. Dual numbers of `func.autograd.forward_ad` keep their tangents.
+    stops every transform that runs already, of forward mode too; transforms that start inside it ignore it. Dual
+    numbers of `func.autograd.forward_ad` keep their tangents.
 
     Example:
         >>> import func

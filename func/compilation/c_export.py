@@ -36,7 +36,7 @@ FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """The default compiler flags of exported code. None of them changes results."""
 KINDS = ("c", "object", "library")
 ANOTHER_PATH = 2
-"""What exported code returns for arguments that lead along another path than the traced one."""
+"""The status of exported code for arguments that lead along another path than the traced one."""
 
 
 class CArray(NamedTuple):
@@ -87,7 +87,7 @@ class CModule:
         self.workspace = workspace
         self.column_major = column_major
         self.guards = tuple(guards)
-        """What Python asked and was answered: the function is for arguments with these answers."""
+        """Python's questions with their answers: the function is for arguments with these answers."""
         self.structure: Any = None
         """The SciPy array type of a sparse derivative (CSR, by columns CSC), whose entries the function computes."""
 
@@ -205,20 +205,19 @@ def to_c(
 
         int name(inputs..., outputs..., void *work);
 
-    Each leaf of the arguments is an input and each leaf of the result an output, in their order. Arrays are passed by
-    address, row by row (`column_major=True`: column by column, as Fortran and Julia have them); numbers of shape () by
-    value, but complex ones as the address of two parts. Dtypes keep their sizes: float64 is double, float32 float,
-    int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
-    inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The function
-    allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
-    0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values, it
-    takes the path of the arguments of `to_c`: it answers the questions first, and returns 2 where an answer differs.
+    Each leaf of the arguments is an input and each leaf of the result an output, in their order. C passes arrays by
+    address, row by row (`column_major=True`: column by column, as Fortran and Julia have them). It passes numbers of
+    shape () by value, but complex ones as the address of two parts. Dtypes keep their sizes: float64 is double, float32
+    float, int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not
+    overlap inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL if that is 0. The
+    function allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It
+    returns 0, or 1 with invalid outputs for a singular matrix or an index out of range. Where Python asks for values,
+    it takes the path of the arguments of `to_c`: it answers the questions first, and returns 2 where an answer differs.
 
-    The code is plain: loops and calls of the C library's functions. Compiled with -DFUNC_CBLAS, it calls CBLAS for
-    large matrix products and triangular solves; with -DFUNC_LAPACK, LAPACKE for LU and Cholesky factors of more than 64
-    rows. If a zero may meet an infinity in a pullback, a second, NaN-safe function runs after a NaN result. Factors
-    have LAPACK's signs; eigenvectors and singular vectors may differ from LAPACK's by a sign, complex ones by a factor
-    of modulus 1.
+    The code is plain: loops and calls of the C library. With -DFUNC_CBLAS it calls CBLAS for large matrix products and
+    triangular solves. With -DFUNC_LAPACK it calls LAPACKE for LU and Cholesky factors of more than 64 rows. If a zero
+    may meet an infinity in a pullback, a second, NaN-safe function runs after a NaN result. Factors have LAPACK's
+    signs; eigenvectors and singular vectors may differ from LAPACK's by a sign, complex ones by a factor of modulus 1.
 
     Args:
         f: The function.
@@ -228,7 +227,7 @@ def to_c(
         column_major: Whether arrays have their columns in memory, one after the other.
 
     Raises:
-        StagingError: Python asks for a value that no guard compares: a floating-point number.
+        StagingError: Python asks for a floating-point number, which no guard compares.
         NoSourceError: An operation has no form in C: it calls back into Python (func.debug.callback), or a library.
         ArgumentError: The name is not a C identifier.
 
@@ -242,7 +241,7 @@ def to_c(
     """
     check_no_value(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not is_c_name(name):
-        raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
+        raise ArgumentError(f"func.to_c: name={name!r} is not a name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
@@ -509,7 +508,7 @@ def export(
     compiler: str | None = None,
     flags: Sequence[str] = FLAGS,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], CModule]:
-    """Write a function as C, or compiled, into files: `export(f, path)(*args)`.
+    """Write a function as C, source or compiled, into files: `export(f, path)(*args)`.
 
     `func.to_c` describes the function in C. Its name in C is `name`, or that of the file. `kind` is
 
@@ -547,7 +546,7 @@ def export(
     stem = place.stem.removeprefix("lib") if kind == "library" else place.stem
     chosen = name if name is not None else stem or place.stem
     if not is_c_name(chosen):
-        raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
+        raise ArgumentError(f"func.export: {chosen!r} is not a name of a function in C; pass name='...'")
     if kind == "c" and not place.suffix:
         place = place.with_suffix(".c")
     if place.suffix == ".h" or not _INCLUDABLE.fullmatch(place.stem):

@@ -1,4 +1,4 @@
-"""Names in exported C: which ones are free, and one for each label."""
+"""Names in exported C: the free names, and one name for each label."""
 
 from __future__ import annotations
 

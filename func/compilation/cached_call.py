@@ -61,11 +61,11 @@ class CachedCall:
         """All paths in one."""
         self.donated = donated
         self.axes = axes
-        """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
+        """The axes of its collectives, each with its kind: processes, or the size of a batch."""
         self.numbers = numbers
         """The axes of processes in which the number of this one is a leading input."""
         self.layouts = layouts
-        """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
+        """The memory layouts of the arguments, if they decide whether the function writes to views."""
         self.separate = separate
         """The memory that must not overlap: a written argument, and another one or an array of the scope."""
         self.memory_plan: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class CachedCall:
         self._donating: Any = None
         self._stub: Any = None
         self.guarded = traced
-        """The program; where there were questions, a last output tells how many answers hold."""
+        """The program; where there were questions, its last output counts the answers that hold."""
         self.compiled = compiled = traced.transformed(_without_guards) if answered else traced
         self._may_speculate: bool | None = None if answered else False
         self.out_spec = out_spec
@@ -85,14 +85,14 @@ class CachedCall:
         self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
     count = 1
-    """How many programs it is."""
+    """The number of programs in it."""
 
     def __reduce__(self) -> Any:
         carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate
         return restored_call, (self.guarded, carried, self.memory_plan, self.answered)
 
     def leaves(self) -> Iterator[CachedCall]:
-        """The cached calls that it is."""
+        """The cached calls in it."""
         yield self
 
     def leading(self) -> list[Any]:
@@ -106,7 +106,7 @@ class CachedCall:
 
     @property
     def may_speculate(self) -> bool:
-        """Whether the program may run before it is known that the answers hold, and they are outputs of it."""
+        """Whether the program may run before the answers are checked, and returns them as outputs."""
         if self._may_speculate is None:
             from func.compilation.paths import has_consequences  # start-up time
 
@@ -167,7 +167,7 @@ class Asked:
         self._questions: Questions | None = None
 
     def begin(self) -> Callable[[Stage, Any, int], Any] | None:
-        """What answers the questions of one trace, from the start."""
+        """The answers to the questions of one trace, from the start."""
         if not self._is_enabled:
             return None
         self._questions = None
@@ -181,7 +181,7 @@ class Asked:
         return self._questions.ask_of_all(stage, var, axes) if axes else self._questions.ask(stage, var)
 
     def guards(self) -> Sequence[Any]:
-        """How many answers hold, as a value of the trace; nothing where nothing was asked."""
+        """The number of answers that hold, as a value of the trace; nothing where Python asked nothing."""
         questions = self._questions
         return (questions.holding(),) if questions is not None and questions.answered else ()
 

@@ -1,7 +1,7 @@
 """The programs of a jitted function in its pickle, so that another process neither traces nor compiles again.
 
-The other process uses a program only if the function is the same there: its code, that of the functions it calls, and
-the values it reads from modules, closures and objects.
+The other process uses a program only if the function is the same there. Its code, the code of the functions it calls,
+and the values it reads from modules, closures and objects must be equal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from func.interpreters.calls.captured_values import DEPTH, PLAIN, code_and_value
 from func.interpreters.core import concrete
 
 LIMIT = 1 << 24
-"""The most bytes of constants in a program that is carried: larger ones would be sent twice, with the closure."""
+"""The most bytes of constants in a carried program: larger ones would travel twice, with the closure."""
 
 
 def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any]) -> bytes | None:
-    """The cached calls of a jitted function as bytes; None where there are none that another process can use."""
+    """The cached calls of a jitted function as bytes; None if another process can use none of them."""
     entries = [(key, entry) for key, entry in list(cache.items()) if all(map(_can_travel, entry.leaves()))]
     if not entries:
         return None

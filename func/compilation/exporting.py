@@ -100,12 +100,12 @@ def to_source(
     Program and prints it as a module with one function of f's name and parameters. The module needs NumPy (and SciPy if
     the header imports it). The function takes arguments of the shapes and dtypes of `args`, and raises ValueError for
     others. For CuPy arguments the module imports CuPy. Static arguments become constants. Bodies of loops and branches
-    (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, the
-    module has a second, NaN-safe function, which the first one calls after a NaN. Where Python asks for values, the
-    function takes the path of `args`, and raises ValueError for arguments that lead along another one.
+    (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, a
+    second, NaN-safe function follows, which the first one calls after a NaN. Where Python asks for values, the function
+    takes the path of `args`, and raises ValueError for arguments that lead along another one.
 
     Raises:
-        StagingError: Python asks for a value that no guard compares: a floating-point number.
+        StagingError: Python asks for a floating-point number, which no guard compares.
         NoSourceError: The function calls back into Python (func.debug.callback).
         ArgumentError: Python source cannot name a keyword argument, or an entry of an argument.
         TypeError: The result contains something other than tuples, lists, dicts and arrays.
@@ -275,7 +275,7 @@ def _keywords(keywords: Mapping[str, Any]) -> list[str]:
         if not _is_name(name):
             raise ArgumentError(
                 f"func.to_source: the keyword argument {name!r} cannot be a parameter of the generated function, as it "
-                "is no name of Python; pass it in a dict"
+                "is not a name of Python; pass it in a dict"
             )
     return [str.__str__(name) for name in keywords]
 

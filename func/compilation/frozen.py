@@ -1,4 +1,4 @@
-"""The values that jitted functions froze: globals, attributes, and variables of outer scopes."""
+"""Values that the program of a jitted function keeps: globals, attributes, variables of outer scopes."""
 
 from __future__ import annotations
 

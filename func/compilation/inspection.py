@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 class Lowered:
-    """The result of `jitted.lower(*args)`: its text names the code that runs, its attributes are the forms of it.
+    """The result of `jitted.lower(*args)`: its text names the code that runs, its attributes are the forms of the code.
 
-    Each attribute is computed at its first use. For a program in parts it contains the texts of all of them, one after
-    the other.
+    Each attribute is computed at its first use. For a program in parts it contains the texts of all parts in order.
 
     Example:
         >>> import numpy as np, func

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 CACHE_SIZE = 256
 FAST, TF32 = "+fast", "+tf32"
-"""Behind a compiler's name: with fast-math, with products of float32 in ten digits on devices."""
+"""Variants of a compiler: fast-math, and float32 products of ten binary digits on devices."""
 _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
@@ -141,10 +141,10 @@ def jit(
     """Compile a function: jit traces it once for every kind of arguments, and runs the optimised code afterwards.
 
     Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
-    backend or value of a static argument is traced anew; other values of arrays and numbers are not, unless Python
-    asks for one (`if np.any(x < 0)`, `while error > tol`, `range(n)`): the function is traced once for each path that
-    the answers lead to, and calls compute the answers again to choose among the paths. Prints and other side effects
-    happen while tracing only. Arrays of the enclosing scope become constants of the program.
+    backend or value of a static argument causes a new trace. Other values cause one only where Python asks for them
+    (`if np.any(x < 0)`, `while error > tol`, `range(n)`). Then jit traces once for each path of answers, and calls
+    compute the answers to choose their path. Prints and other side effects happen while tracing only. Arrays of the
+    enclosing scope become constants of the program.
 
     jit compiles transforms of jitted functions as well as jitted transforms: `grad(jit(f))` runs one forward and one
     backward program.
@@ -154,25 +154,25 @@ def jit(
         static_argnums: Positions of arguments to pass on unchanged; they must be hashable.
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Using
-            one again raises DonatedBufferError.
+            such an array again raises DonatedBufferError.
         donate_argnames: Names of such arguments. Each of the two implies the other, by the signature.
-        compiler: "llvm" for native code; "numpy" for generated NumPy source; "cuda" for kernels, where arguments are
-            CuPy's arrays; None for `func.config.compiler`, or else the best that is available. In all cases NumPy runs
+        compiler: "llvm" makes native code, "numpy" NumPy source, and "cuda" kernels for arguments that are CuPy's
+            arrays. None means `func.config.compiler`, or else the best that is available. In all cases NumPy runs
             operations without a native form.
-        fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
-            zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
+        fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and ignore the sign of
+            zero. Results are a little faster and differ from NumPy's by rounding. NaN and infinities stay what they
+            are.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
-            "2 GiB". Where the plan of the compiled program is above it, values are computed again instead of being
-            kept, and scans run in blocks that the backward pass runs again. The outputs are the same but for rounding.
-            `func.memory` shows the plan.
+            "2 GiB". Above it the program recomputes values instead of saving them, and scans run in blocks that the
+            backward pass runs again. The outputs are the same but for rounding. `func.memory` shows the plan.
         guards: Whether truth values and integers that Python asks for choose among paths. False: they raise.
         max_paths: The most paths for arguments of one kind.
         intercept: Run the function inside `func.intercept()`; True, or its modules.
 
     Raises:
         MemoryLimitError: No plan stays below memory_limit (a MemoryError).
-        StagingError: Python asked for a number that is neither a truth value nor an integer, for a value inside of the
-            body of a loop or branch, or for values that lead to too many paths (a TypeError).
+        StagingError: Python asked for a floating-point number, for a value in a loop or branch, or for values of too
+            many paths (a TypeError).
         StaticArgumentError: A static argument is not hashable (a TypeError).
 
     Example:
@@ -274,7 +274,7 @@ class Jitted(Generic[P, R]):
         _JITTED[id(self)] = self
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
-        """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
+        """Takes positional arguments: native code for the latest kind of arguments, which passes on other kinds."""
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
@@ -310,7 +310,7 @@ class Jitted(Generic[P, R]):
         return content_key(self._function), content_key(self._options())
 
     def __eq__(self, other: object) -> bool:
-        """Equal: the same options of equal functions, regardless of their compiled programs."""
+        """Whether it has the same options and an equal function, regardless of its compiled programs."""
         return self is other or (type(other) is Jitted and self._content_key() == other._content_key())
 
     def __hash__(self) -> int:
@@ -332,7 +332,7 @@ class Jitted(Generic[P, R]):
         return self.__deepcopy__(None)
 
     def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
-        """Itself if it is a module global; else a function without programs, as a copy may read copies of values."""
+        """Itself if it is a module global; else a function without programs: a copy may read copies of values."""
         if global_name(self) is not None:
             return self
         function = self._function if memo is None else copy.deepcopy(self._function, memo)
@@ -396,8 +396,9 @@ class Jitted(Generic[P, R]):
     def _cached_call(
         self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]
     ) -> tuple[CachedCall, list[Any], Sequence[Any] | None]:
-        """The cached call for arguments like these, traced now if there is none; the leaves of the arguments; the
-        outputs, where the choice among paths has computed them.
+        """(cached call, leaves, outputs) for these arguments; it traces if no call fits.
+
+        The outputs are those that the choice among paths has computed, if any.
         """
         if not kwargs and all([type(arg) in _LEAVES for arg in args]):
             leaves: list[Any] = list(args)
@@ -438,7 +439,7 @@ class Jitted(Generic[P, R]):
         return cached, leaves, None
 
     def _keep(self, key: Any, entry: CachedCall | Paths | None, cached: CachedCall) -> None:
-        """Let later calls find what was traced: the only program for such arguments, or one more path."""
+        """Store a trace for later calls: as the only program for such arguments, or as one more path."""
         if cached.answered:
             from func.compilation.paths import Paths  # start-up time
 
@@ -454,7 +455,7 @@ class Jitted(Generic[P, R]):
     def _among_layouts(
         self, key: Any, cached: CachedCall | Paths, leaves: list[Any]
     ) -> tuple[Any, CachedCall | Paths | None]:
-        """The key and the cached call for arguments that lie in memory like these, where the function depends on it."""
+        """The key and the cached call for arguments with this memory layout, where the function depends on it."""
         layouts = tuple(map(layout_key, leaves))
         if cached.layouts == layouts:
             return key, cached
@@ -540,7 +541,7 @@ class Jitted(Generic[P, R]):
     def _within_limit(
         self, cached: CachedCall, limit: int, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]
     ) -> CachedCall:
-        """The first call, of those that recompute more and more, with a planned memory within the limit."""
+        """The first call whose planned memory is within the limit, of calls that recompute more and more."""
         planned_memory = importlib.import_module("func.compilation.planned_memory")
         xp = namespace_of(tuple(leaves))
         lowest = None
@@ -580,7 +581,7 @@ class Jitted(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as executed: calls inlined, optimised.
 
-        Raises: StagingError where Python asks for values: a Program, which `func.save` keeps, has no guards.
+        Raises: StagingError where Python asks for values: a Program, which `func.save` stores, has no guards.
         """
         from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
@@ -639,7 +640,7 @@ class Jitted(Generic[P, R]):
         return *split, cached
 
     def cache_info(self) -> CacheInfo:
-        """How often a call found its program, how often it was traced, and how many programs are kept."""
+        """The number of calls that found their program, of traces, and of programs in the cache."""
         programs = sum([entry.count for entry in list(self._cache.values())])
         return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, programs)
 
@@ -656,7 +657,7 @@ def _memory_limits() -> Any:
 
 @without_engine_frames
 def clear_caches() -> None:
-    """Drop the programs of every jitted function, so that each traces anew, and free cached memory.
+    """Drop the programs of every jitted function, so that each traces again, and free cached memory.
 
     Call it after a change of a global or an attribute that a function has read during its trace. `jitted.clear_cache()`
     does the same for one function. It returns the memory that transforms keep for reuse (`func.config.array_cache`) to

@@ -85,7 +85,7 @@ class MemoryTimeline:
         self.results: int = liveness.results
         self.constants: int = liveness.constants
         self.moments: tuple[Moment, ...] = liveness.moments
-        """The steps in order, each with a label, the user's line, and the bytes in use while it runs."""
+        """The steps in order, each with a label, the user's line, and the bytes in use during it."""
         self.place: int = liveness.place
         """The number of the step at which the peak is reached."""
         self.alive: tuple[Alive, ...] = liveness.alive

@@ -1,14 +1,14 @@
 """Paths of a jitted function: the programs of one kind of arguments, by the answers to questions about values.
 
 Python asks for a value while jit traces (`if x > 0`): a *question*. The values of the present call answer it, and the
-trace goes on along this answer. The traced program holds for calls with the same answers alone. So each question
-becomes a program of its own, a *guard*, that later calls run to choose among the *paths*:
+trace continues with this answer. The program is right only for calls with the same answers. So each question becomes
+a separate program, a *guard*, that later calls run to choose among the *paths*:
 
     call -> guard 1 -> answer -> guard 2 -> answer -> path
                     -> other answer -> path of other operations
 
-The values that answer are those of outer levels: under `grad` the numbers of this call, under `vmap` those that all
-batch elements share (else vmap splits its batch), under an outer `jit` a question of the outer trace.
+The answers come from outer levels: under `grad` from the numbers of this call, under `vmap` from a value that all batch
+elements share. If they differ, vmap splits its batch. Under an outer `jit` they are questions of the outer trace.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 CHANGES = 3
 """The number of changes of the path after which cheap paths merge."""
 INTERPRETED = 8
-"""Calls for which a guard runs equation by equation: to compile it takes as long as hundreds of calls."""
+"""The calls for which a guard runs equation by equation: a compilation takes as long as hundreds of calls."""
 CHEAP = 4000
-"""Operations of a merged program that take less time than to find the path."""
+"""The number of operations of a merged program that take less time than the choice of a path."""
 
 
 class Question(NamedTuple):
-    """A value that Python asked for, as a program of the arguments; and where."""
+    """A value that Python asked for, as a program of the arguments, and the place of the question."""
 
     program: Program
     place: Line | None
@@ -91,7 +91,7 @@ class Answered(NamedTuple):
 class Questions:
     """The questions of one trace.
 
-    `known` answers the first ones; the arguments `values` answer the others, or nothing does where these are None.
+    `known` answers the first ones; the arguments `values` answer the others, unless these are None.
     """
 
     def __init__(self, values: Sequence[Array] | None, known: Sequence[np.ndarray[Any, Any]] = ()) -> None:
@@ -103,7 +103,7 @@ class Questions:
         self._tracers: list[Tracer] = []
 
     def ask(self, stage: Stage, var: Var) -> np.ndarray[Any, Any] | None:
-        """The answer, an array like the variable; None where no guard could compare it.
+        """The answer, an array like the variable; None if no guard can compare it.
 
         A guard compares one boolean or integer.
         """
@@ -138,7 +138,7 @@ class Questions:
         return self.ask(stage, first._attached) if self.ask(stage, is_shared._attached) else None
 
     def holding(self) -> Any:
-        """How many answers hold before the first that does not, as a value of the trace."""
+        """The number of answers that hold before the first that does not, as a value of the trace."""
         so_far: Any = np.True_
         count: Any = np.int64(0)
         for tracer, (_, answer) in zip(self._tracers, self.answered, strict=True):
@@ -175,7 +175,7 @@ def needed_program(stage: Stage, var: Var) -> Program:
 
 
 def has_consequences(program: Program) -> bool:
-    """Whether a call does more than compute: it has effects, runs Python, sends messages, or may never end."""
+    """Whether a call does more than compute: it has effects, runs Python, sends messages, or may not end."""
     for equation in program.equations:
         primitive = equation.primitive
         if not equation.outputs or primitive.calls_python or primitive.communicates or primitive.name == "while_call":
@@ -186,7 +186,7 @@ def has_consequences(program: Program) -> bool:
 
 
 def merged_path(paths: Sequence[CachedCall]) -> CachedCall | None:
-    """One program for all paths, which selects the outputs of the path that holds; None if it would be slow.
+    """One program that selects the outputs of the path whose answers hold; None if it would be slow.
 
     Its last output is 1, or 0 where no path holds.
     """
@@ -247,20 +247,20 @@ def on_host(value: Any) -> np.ndarray[Any, Any]:
 
 
 Choice: TypeAlias = "tuple[CachedCall | None, Sequence[np.ndarray[Any, Any]], Sequence[Any] | None]"
-"""The path of a call, if there is one yet; else answers; and the outputs for host arrays, if they are known already."""
+"""(path or None, answers, outputs or None): the choice of a call. It has outputs for host arrays that it computed."""
 
 
 def run_at_once(path: CachedCall, arrays: Sequence[Array]) -> tuple[int, Sequence[Any] | None]:
-    """How many answers of a path hold, -1 if it cannot tell; and its outputs, if all do."""
+    """(number of answers that hold or -1 if unknown, the outputs if all hold), for a path."""
     try:
         *outs, holding = path.guarded.execute(np, arrays)
-    except Exception:  # of operations beyond a question whose answer is another one
+    except Exception:  # from operations beyond a question with another answer
         return -1, None
     return int(holding), outs if holding == len(path.answered) else None
 
 
 def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.ndarray[Any, Any]]:
-    """What a run of a path tells of the answers from the number `before` on: the first `holding` of all hold."""
+    """The result of a run of a path: of the answers from number `before` on, the first `holding` hold."""
     answers = [answer for _, answer in path.answered[before:]]
     if holding == before and answers[0].dtype == bool:
         return [~answers[0]]
@@ -268,7 +268,7 @@ def told_answers(path: CachedCall, holding: int, before: int) -> Sequence[np.nda
 
 
 class Guard:
-    """A question that later calls answer again, and what follows each answer."""
+    """A question that later calls answer again, with the continuation of each answer."""
 
     __slots__ = ("calls", "compiled", "following", "latest", "question")
 
@@ -278,7 +278,7 @@ class Guard:
         self.calls = 0
         self.following: dict[bytes, Guard | CachedCall] = {}
         self.latest: CachedCall | None = None
-        """The path beyond it that a call took last."""
+        """The path beyond it that the latest call took."""
 
     def answer(self, leaves: Sequence[Array]) -> np.ndarray[Any, Any]:
         """The answer of a call with these arguments. An outer trace records the equations as the first trace does."""
@@ -288,7 +288,7 @@ class Guard:
         return on_host(concrete(self.compiled(*leaves)[0]))
 
     def choose(self, values: Sequence[Array], before: int, is_plain: bool) -> Choice:
-        """What follows for a call after `before` answers: a path, or at least one more answer."""
+        """The continuation of a call after `before` answers: a path, or at least one more answer."""
         latest = self.latest
         if not is_plain or latest is None or not latest.may_speculate:
             return None, [self.answer(values)], None
@@ -305,7 +305,7 @@ class Paths:
         self._most = most
         self._last: CachedCall | None = None
         self._changes = 0
-        """How often a call has taken another path than the one before it, since a path was added."""
+        """The number of calls with another path than the call before, since the latest path was added."""
         self._following: dict[bytes, Guard | CachedCall] = {}
         """The first guard, after the answer of no bytes."""
         self.layouts: tuple[Any, ...] | None = None
@@ -315,7 +315,7 @@ class Paths:
         return restored_paths, (self._most, [*self.leaves()])
 
     def choose(self, leaves: Sequence[Array]) -> Choice:
-        """The path of a call with these arguments, if there is one yet, or else all answers that lead to it."""
+        """The path of a call with these arguments if there is one, or all answers that lead to it."""
         values, last, merged = leaves, self._last, None
         is_plain = all([type(leaf) in HOST_TYPES for leaf in leaves])
         if not is_plain:
@@ -363,7 +363,7 @@ class Paths:
     def add(self, answered: Sequence[Answered], cached: CachedCall) -> None:
         """Add a path.
 
-        Raises: StagingError where equal answers led to another question before, or where there are too many paths.
+        Raises: StagingError where equal answers lead to different questions, or where there are too many paths.
         """
         if self.count >= self._most and not self._has(answered):
             raise StagingError(self._too_many())
@@ -392,7 +392,7 @@ class Paths:
 
     @property
     def count(self) -> int:
-        """How many programs there are."""
+        """The number of programs."""
         return len(list(self.leaves()))
 
     def leaves(self) -> Iterator[CachedCall]:

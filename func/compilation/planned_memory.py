@@ -16,11 +16,11 @@ from func.interpreters.program.translations import keeps_bits, validated
 from func.transforms.memory_limits import shown_bytes
 
 SHARES_OF_SCANS = (4, 16, 64, 256)
-"""Parts of a limit that the residuals of a scan may take, in the order in which they are tried."""
+"""Parts of a limit that the residuals of a scan may take, in the order of the attempts."""
 
 
 NEIGHBOURS = 12
-"""Intervals that are tried around the least plan."""
+"""The number of intervals to try around the least plan."""
 
 
 def longest_scan(program: Program) -> int:

@@ -22,16 +22,16 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     """The running results of an associative function: e0, f(e0, e1), f(f(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
-        f: An associative function of two trees of elements. It takes many of them at a time, along `axis`, and must not
-            write to them.
+        f: An associative function of two trees of elements. It takes many elements at a time, along `axis`, and must
+            not write to them.
         elems: A tree of arrays of one length along `axis`.
         reverse: Scan from the last element instead: f(f(e2, e1), e0) comes first, e2 last.
         axis: The axis of the elements.
 
     Raises:
         LengthError: Lengths differ (a ValueError).
-        CarryError: fn returns a tree or shapes other than those of its arguments (a TypeError).
-        SharedMemoryError: fn writes to its arguments, which are parts of the arrays that the next rounds read.
+        CarryError: f returns a tree or shapes other than those of its arguments (a TypeError).
+        SharedMemoryError: f writes to its arguments, which are parts of the arrays that the next rounds read.
 
     Example:
         >>> import numpy as np, func

@@ -29,7 +29,7 @@ def fixed_point(
 ) -> Any:
     """The x with f(x, *params) = x that the iteration x ← f(x, *params) from x0 tends to.
 
-    The derivative is that of the fixed point, by the implicit function theorem: it depends neither on x0 nor on the
+    The derivative is that of the fixed point, by the implicit function theorem. It depends neither on x0 nor on the
     steps, and needs no memory for them. It covers `params` and the closure of f, in both modes, to every order, under
     `vmap` and `jit`.
 

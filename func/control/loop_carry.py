@@ -64,7 +64,7 @@ class Carry:
         self.rows: Sequence[Array] = ()
         """The arrays that the loop runs over, which may share memory with the carry."""
         self.returned_shared: set[int] = set()
-        """The places of the values that share memory in what a step has returned."""
+        """The places of the values that share memory in the result of a step."""
         self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in initial]
         self.dtypes = [dtype_of(leaf) for leaf in initial]
         self.shapes = [shape_of(leaf) for leaf in initial]
@@ -168,7 +168,7 @@ def in_c_order(value: Array) -> Array:
 def owned(values: list[Array]) -> list[Array]:
     """The results of a loop or branch, in place, as in compiled code: separate memory, C order, scalars without axes.
 
-    What has no axes is a scalar.
+    Values without axes are scalars.
     """
     for i in range(len(values)):
         kind = type(values[i])

@@ -48,9 +48,9 @@ def scan(
 ) -> Any:
     """carry = init; for x in xs: carry, y = f(carry, x); then (carry, the ys stacked).
 
-    The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. xs is a tree of
-    arrays of one length, and x the tree of their rows. With known numbers it runs as a plain Python loop; traced code
-    contains one trace of f.
+    The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. The rows of xs, a
+    tree of arrays of one length, are trees. With known numbers scan runs as a plain Python loop; traced code contains
+    one trace of f.
 
     Args:
         f: One step, f(carry, x) -> (carry, y).
@@ -60,8 +60,8 @@ def scan(
         reverse: Run from the last row to the first; the ys keep the order of the xs.
         unroll: The number of steps in one iteration of traced code; all of them for True.
         checkpoint: In reverse mode save the carry only once in this number of steps, and recompute the steps between;
-            True saves that of every √n-th step. With False traced code does so if it would save more than 1 GiB, or
-            more than a `memory_limit` of jit allows.
+            True saves that of every √n-th step. False lets traced code decide: it does so if it would save more than 1
+            GiB, or more than a `memory_limit` of jit allows.
 
     Raises:
         CarryError: f changes the tree, a shape or a dtype of the carry (a TypeError).

@@ -89,15 +89,15 @@ def linear_operator(
         loss: For "ggn": a scalar function of the outputs.
         targets: The second argument of `loss`, if it has one.
         likelihood: For "fisher": "gaussian" (of variance 1), "categorical" (logits along the last axis), "bernoulli"
-            (logits), "poisson" (logarithms of rates), or the log-partition function of another exponential family whose
-            natural parameters are the outputs. It sums the information of all outputs.
+            (logits), or "poisson" (logarithms of rates). For another exponential family: its log-partition function,
+            whose natural parameters are the outputs. It sums the information of all outputs.
         in_dims: For "empirical_fisher": the axis of the samples in each positional argument, None for arguments that
             all samples share. By default it is 0 for all but the differentiated ones.
         chunk_size: The number of columns of a matrix to multiply at once; by default as many as take about 256 MiB.
 
     Raises:
         ArgumentError: The kind is unknown, or an option is missing or belongs to another kind (a ValueError).
-        ScalarOutputError: A function that has to be scalar is not (a TypeError).
+        ScalarOutputError: The function must be scalar, but is not (a TypeError).
         DifferentiatedInputError: A chosen argument is an integer (a TypeError).
 
     Source: N. Schraudolph (2002), "Fast curvature matrix-vector products for second-order gradient descent"; for the
@@ -159,7 +159,7 @@ class Space:
     """The vectors of some arrays, and the trees of these arrays.
 
     `arranged` makes the tree with parts at the places of the arrays, and None or `inactive(leaf)` at other places. The
-    space does not store it, so that it pickles.
+    space does not store it, and so stays picklable.
     """
 
     def __init__(self, vectors: Vectors, arranged: Callable[..., Any]) -> None:

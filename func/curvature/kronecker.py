@@ -1,4 +1,4 @@
-"""Kronecker-factored curvature: for each weight of a matrix product a small matrix for each of its sides."""
+"""Kronecker-factored curvature: two small matrices for each weight of a matrix product, one for each side."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def kronecker_factors(
 ) -> Callable[..., Any]:
     """The Fisher matrix of a model in Kronecker factors, a block for each parameter (K-FAC).
 
-    Called with (params, *batch). For a weight in a matrix product, the gradient of one sample is Σ x δᵀ over its
-    positions: x is the other factor, δ the gradient of the product. func reads such products from the Program, for any
-    model. The approximate block of the weight is count · E[x xᵀ] ⊗ E[δ δᵀ], with means over all samples and positions
-    ("expand"), which is exact for one sample with one position. A product with groups has a pair of factors for each of
-    them. Biases, and other parameters of at most 1,000 elements without this form, have their exact block; larger ones
-    have none, and `unstructured` names them. As with `func.jit`, a closure is read once.
+    Called with (params, *batch). A weight in a matrix product has the gradient Σ x δᵀ for one sample, over its
+    positions: x is the other factor, δ the gradient of the product. func reads such products from the Program,
+    for any model. The approximate block of the weight is count · E[x xᵀ] ⊗ E[δ δᵀ], with means over all samples and
+    positions ("expand"). It is exact for one sample with one position. A product with groups has a pair of factors for
+    each of them. Biases, and other parameters of at most 1,000 elements without this form, have their exact block.
+    Larger ones have none: `unstructured` names them. As with `func.jit`, a closure is read once.
 
     Args:
         f: The loss of ONE sample, loss(params, *sample); with a likelihood the model, its outputs for one sample.
@@ -119,7 +119,7 @@ class KroneckerBlock(NamedTuple):
     right: Any
     """G, the mean of δ δᵀ, of shape (groups, q, q)."""
     weight: float
-    """The count: how many samples and positions the means are over."""
+    """The number of samples and positions in the means."""
     form: _Form
 
     @property
@@ -178,7 +178,7 @@ class _MomentPlan:
         self.root = root
         self.spec = spec
         self.static = static
-        """Leaves that are no arrays, by their places."""
+        """Leaves that are not arrays, by place."""
         self.compute = jit(self._moments)
 
     def _moments(self, arrays: dict[int, Any]) -> tuple[Any, list[_Moments]]:
@@ -251,8 +251,8 @@ def _space_of(params: Any) -> tuple[Space, list[str]]:
 class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     """The result of `func.kronecker_factors`: a block-diagonal matrix, a `scipy.sparse.linalg.LinearOperator`.
 
-    It is a sum over samples. Its eigenvalues are products of those of the factors, so systems, determinants and samples
-    need only the eigenvectors of the small matrices.
+    It is a sum over samples. Its eigenvalues are products of eigenvalues of the factors, so systems, determinants and
+    samples need only the eigenvectors of the small matrices.
     """
 
     def __init__(self, name: str, params: Any, samples: int, blocks: Sequence[KroneckerBlock | None]) -> None:

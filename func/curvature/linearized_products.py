@@ -21,7 +21,7 @@ from func.transforms.forward import linearize
 from func.transforms.vmapping import vmap
 
 CHUNK_BYTES = 2**28
-"""About how much memory the intermediate values of a product with several vectors take."""
+"""Roughly the memory for the intermediate values of a product with several vectors."""
 MOST_PRODUCTS = 64
 """The most compiled products to cache for later operators of the same form."""
 
@@ -30,7 +30,7 @@ class LinearMap(NamedTuple):
     """The derivative of a function at a point."""
 
     program: Program
-    """Its first inputs are the residuals, its others the tangents; so it is equal for all points."""
+    """Its first inputs are the residuals, the others the tangents; so it is equal for all points."""
     residuals: tuple[Array, ...]
 
 
@@ -38,7 +38,7 @@ class MapFactor(NamedTuple):
     """One factor of a product of linear maps."""
 
     number: int
-    """Which of the maps."""
+    """The number of the map."""
     is_transposed: bool = False
 
 
@@ -126,7 +126,7 @@ class Product(NamedTuple):
     codomain: Vectors
 
     def transposed(self, symmetric: Sequence[int] = ()) -> Product:
-        """The transpose, where the maps of some numbers are symmetric."""
+        """The transpose, where the maps with some numbers are symmetric."""
         steps = [MapFactor(step.number, not step.is_transposed and step.number not in symmetric) for step in self.steps]
         return Product(self.programs, tuple(reversed(steps)), self.codomain, self.domain)
 

@@ -1,9 +1,9 @@
 """Plain arrays indexed by traced values: `table[i]` is a gather where code cannot read the index.
 
-Python calls a C function of the type ndarray for `a[i]`, the slot `mp_subscript`, past all protocols. Before the first
-level whose numbers code cannot read (`jit`, `vmap`, the body of a loop), this module puts a function of machine code
-into the slot. It compares the type of the index, or of each item of a tuple, with that of traced values, and otherwise
-goes on to NumPy's function: about a nanosecond. A traced index comes to `read`. Subclasses keep their own slots.
+For `a[i]` Python calls a C function of the type ndarray, the slot `mp_subscript`, past all protocols. This module puts
+a function of machine code into the slot before the first level whose numbers code cannot read, such as that of `jit`.
+It compares the type of the index, or of each item of a tuple, with that of traced values: about a
+nanosecond. A traced index goes to `read`, any other to NumPy's function. Subclasses keep their own slots.
 
 Where native code cannot read the objects of an interpreter, the slot stays: such an index is a question or an error.
 """
@@ -82,13 +82,13 @@ traced:
 }}
 """
 _kept: list[Any] = []
-"""What machine code refers to."""
+"""Objects to which machine code refers."""
 
 
 def read(array: np.ndarray[Any, Any], index: Any) -> Any:
     """`array[index]` for an index with traced values: NumPy's own where code can read them, a gather elsewhere.
 
-    A row, which would be a view of the array, stays NumPy's: writes reach the array.
+    NumPy handles a row, which would be a view of the array: writes reach the array.
     """
     items = index if type(index) is tuple else (index,)
     traced = [item for item in items if type(item) is Tracer]

@@ -14,7 +14,7 @@ from typing import Any
 
 _NAMED = frozenset([dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in dis.opmap])
 _SHIFTED = {dis.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
-"""Instructions whose argument has a flag in its lowest bit. (LOAD_METHOD is no instruction then, but a name.)"""
+"""Instructions whose argument has a flag in its lowest bit. (LOAD_METHOD is then a name, not an instruction.)"""
 _EXTENDED = dis.EXTENDED_ARG
 
 
@@ -36,7 +36,7 @@ def reads_attribute(frame: FrameType, name: str) -> bool:
 
 
 _READ: dict[tuple[int, int], tuple[CodeType, str | None]] = {}
-"""The attributes that instructions read, by the code, which each entry keeps, and the place in it."""
+"""The attributes that instructions read, by (code, place); each entry keeps its code."""
 _READ_LIMIT = 1024
 
 
@@ -80,11 +80,11 @@ def calls_attribute(frame: FrameType) -> bool:
 
 
 _CALLED: dict[tuple[int, int], tuple[CodeType, bool]] = {}
-"""Whether the code calls what an instruction reads, as in `_READ`."""
+"""Whether code calls the value that an instruction reads, keyed as `_READ`."""
 
 
 def _is_called(code: CodeType, place: int) -> bool:
-    """Whether a call follows that takes the value of the instruction at a place as what it calls."""
+    """Whether a call follows whose callee is the value of the instruction at a place."""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
     following = [i for i in instructions if i.offset >= place]
     if not following or following[0].opname not in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -184,7 +184,7 @@ def _symbol(code: CodeType, place: int) -> str | None:
 def _callee(code: CodeType, place: int) -> tuple[dis.Instruction, ...]:
     """The instruction that reads the callee of the call at a place in the code, and the one before it, first.
 
-    Follows the stack backwards; empty if the place is no call, or if that leads to a jump.
+    Follows the stack backwards. Empty if the place is not a call, or if the stack leads to a jump.
     """
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
     at = sum([i.offset <= place for i in instructions]) - 1  # behind it are places without an instruction
@@ -197,7 +197,7 @@ def _callee(code: CodeType, place: int) -> tuple[dis.Instruction, ...]:
         return ()
     if name == "CALL" and instructions[at - 1].opname == "PRECALL":
         at -= 1  # two instructions form one call
-    while at > 0:  # `needed`: values that the instructions up to here leave on the stack for the call
+    while at > 0:  # `needed`: the number of values that the instructions up to here leave on the stack for the call
         at -= 1
         instruction = instructions[at]
         if needed == 1 and instruction.opname != "PUSH_NULL":

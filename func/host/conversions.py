@@ -373,7 +373,7 @@ def to_index(tracer: Tracer) -> int:
 
 
 def _raise_if_writing(otherwise: str) -> None:
-    """Raise an error of its own where the user's code, or a library's, writes into a plain array."""
+    """Raise the specific error where the user's code, or a library's, writes into a plain array."""
     if is_writing(innermost_frame()):
         text = f"this line writes a traced value into a plain array{at_line()}\n{_hint(otherwise)}"
         _raise_at_line(TracerConversionError(text))
@@ -441,7 +441,7 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     """Tracer.__array__: raises unless the value is a constant, as the derivative would be lost.
 
     For a ufunc, or an operator of a plain array, NumPy converts the elements of a list one by one. A number then stays
-    an element of an array of Python objects, whose loops compute with it; `operand` makes a traced array of such an
+    an element of an array of Python objects, whose loops compute with it. `operand` makes a traced array of such an
     array.
     """
     if is_converting(sys._getframe(1)):
@@ -490,7 +490,7 @@ _ARITHMETIC: set[np.ufunc] = {np.add, np.subtract, np.multiply, np.divide}
 _ARITHMETIC |= {np.matmul, np.bitwise_and, np.bitwise_or, np.bitwise_xor}
 _ARITHMETIC |= {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
 _OF_PYTHON: set[np.ufunc] = {np.negative, np.positive, np.square, np.absolute, np.conjugate, np.reciprocal}
-"""Ufuncs of two arguments, and of one, whose loops over objects keep integers what they are."""
+"""Ufuncs of two arguments, and of one, whose loops over objects keep integers as they are."""
 _UFUNCS_OF_PYTHON: dict[Any, np.ufunc] = {
     operator.add: np.add,
     operator.sub: np.subtract,
@@ -516,14 +516,14 @@ _UFUNCS_OF_PYTHON: dict[Any, np.ufunc] = {
     abs: np.absolute,
     np.dot: np.matmul,
 }
-"""The ufuncs that plain arrays compute Python's operators with; their method `dot` sums products as `@` does."""
+"""The ufuncs by which plain arrays compute Python's operators; their method `dot` sums products as `@` does."""
 _METHODS = ("reduce", "accumulate", "reduceat", "outer")
 
 
 def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool:
     """Whether a NumPy function's loop over objects returns the same as its loop over numbers of a dtype.
 
-    In a computation with a narrow number, Python numbers in another operand, or in the list, would adapt to it.
+    In a computation with a narrow number, Python numbers in another operand, or in the list, would adapt to its dtype.
     """
     if not isinstance(called, np.ufunc):
         return called not in _OTHER_OBJECTS

@@ -141,7 +141,7 @@ def _giving(flags: int) -> str:
 
 
 def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
-    """The code of a dispatcher behind a test, compiled from its source; None without the source."""
+    """The code of a dispatcher after a test, compiled from its source; None without the source."""
     code = dispatcher.__code__
     test = _EXIST
     if _gives_its_sequence(dispatcher):  # the engine joins arrays all the time: this searches for lists among them
@@ -153,7 +153,7 @@ def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
 
 
 def _without_source(code: types.CodeType) -> types.CodeType:
-    """The code of a dispatcher behind a test, which calls the original."""
+    """The code of a dispatcher after a test, which calls the original."""
     give = _giving(code.co_flags)
     prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs", _EXIST, "kwargs"), "    ")
     text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
@@ -161,7 +161,7 @@ def _without_source(code: types.CodeType) -> types.CodeType:
 
 
 def _gives_its_sequence(dispatcher: types.FunctionType) -> bool:
-    """Whether a dispatcher hands on the sequence that is its first argument, as that of np.concatenate does."""
+    """Whether a dispatcher returns the sequence that is its first argument, as that of np.concatenate does."""
     arrays: list[Any] = []
     try:
         return dispatcher(arrays) is arrays
@@ -172,7 +172,7 @@ def _gives_its_sequence(dispatcher: types.FunctionType) -> bool:
 def _prefix(flags: int, call: str, test: str, keywords: str) -> str:
     """The test: if traced values exist, return the original's result for this call, and more.
 
-    `keywords`: the parameter with any other keywords, of which NumPy asks none (`constant_values` of np.pad).
+    `keywords`: the parameter for other keywords, of which NumPy asks none (`constant_values` of np.pad).
     """
     more = f", *{keywords}.values()" if keywords else ""
     relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call}){more}])"
@@ -230,8 +230,9 @@ def numpy_dispatchers() -> list[types.FunctionType]:
 
 
 def _is_dispatcher(attribute: str, function: types.FunctionType) -> bool:
-    """Whether a function of a NumPy module is a dispatcher, by its name or that of a public function with the same
-    parameters, as for `_sort_complex`.
+    """Whether a function of a NumPy module is a dispatcher.
+
+    The name tells, or that of a public function with the same parameters, as for `_sort_complex`.
     """
     if attribute.endswith("_dispatcher"):
         return not attribute.startswith("array_function")
@@ -288,7 +289,7 @@ def install(dispatchers: Sequence[types.FunctionType]) -> None:
 
 
 def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
-    """The code of a function behind statements, compiled from its source; None without the source.
+    """The code of a function after statements, compiled from its source; None without the source.
 
     `{}` in the prefix becomes a call's argument list that passes all arguments on.
     """

@@ -1,8 +1,8 @@
-"""Arrays that can hold traced values: what NumPy's functions return inside `func.intercept()`.
+"""Arrays that can hold traced values: results of NumPy's functions inside `func.intercept()`.
 
 An `Intercepted` is a plain array until the first write of a traced value. From then on its owner has a traced array,
-and every view of the memory reads and writes that one. The memory itself is concealed: compiled code sees a dtype that
-it cannot compute with. Arrays without traced values turn into plain ones when the transform ends.
+which every view of the memory reads and writes. The memory itself is concealed: compiled code sees a dtype that it
+cannot compute with. Arrays without traced values become plain arrays when the transform ends.
 """
 
 from __future__ import annotations
@@ -470,7 +470,7 @@ INTERCEPTING: ContextVar[Entry | None] = ContextVar("func_intercept", default=No
 
 
 def is_intercepting() -> bool:
-    """Whether arrays of NumPy's creation functions shall take traced values here."""
+    """Whether NumPy's creation functions make arrays that take traced values here."""
     return patching.is_tracing() and live_entry(INTERCEPTING) is not None
 
 

@@ -78,20 +78,19 @@ class InterceptScope(Scope):
 class intercept:
     """Let arrays that NumPy's creation functions make inside a transform hold traced values.
 
-    NumPy's functions of plain numbers and arrays, np.zeros, np.array, np.concatenate and all others that return new
-    arrays, return an ndarray that becomes a traced array at the first write of a traced value; its views follow. (An
-    operator or a method of a plain array that was made elsewhere makes plain arrays: write np.copy(a) for a.copy().)
-    With it, unmodified pure-Python code of other libraries differentiates; SciPy's functions do not need it. Compiled
-    code raises an error for such an array. Works as a context manager and as a decorator, around a transform or inside
-    the transformed function, for the thread or task that enters it. Every transform takes `intercept=True`, or the
-    modules, as its short form.
+    Here NumPy's functions that return new arrays, such as np.zeros and np.array, return an ndarray that takes traced
+    values. The first write of one makes it and its views traced arrays. (Operators and methods of
+    plain arrays from elsewhere make plain arrays: write np.copy(a) for a.copy().) So unmodified pure-Python
+    code of other libraries differentiates; SciPy's functions do not need it. Compiled code raises an error for such an
+    array. Works as a context manager and as a decorator, around a transform or inside the transformed function, for the
+    thread or task that enters it. Every transform takes `intercept=True`, or the modules, as its short form.
 
     Args:
-        modules: Modules that import NumPy's creation functions and converters, or functions of `math`, by name
-            (`from numpy import zeros`, `from math import log`): while the block is open these names take traced
-            values. A module, its name, or a list of these; a name stands for its submodules too, and may contain `*`.
-            Blocks of all threads share the names of a module: outside of transforms they do what they always do, and
-            the originals come back when the last block ends. Modules that are imported later keep the originals.
+        modules: A module, its name, or a list of these; a name stands for its submodules too, and may contain `*`.
+            List modules that import functions of `math`, or creation functions and converters of NumPy, by name
+            (`from numpy import zeros`). While the block is open these names take traced values.
+            Blocks of all threads share the names of a module. Outside of transforms they do what they always do; the
+            originals return when the last block ends. Modules that are imported later keep the originals.
 
     Raises:
         ArgumentError: No module has this name, or it belongs to NumPy, SciPy, `math` or func (a ValueError).
@@ -181,7 +180,7 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def without_intercepted(function: Callable[..., Any], args: Any, kwargs: Any, keep: bool = False) -> tuple[bool, Any]:
-    """Whether interception is on, and then the result of a call without traced values on plain memory.
+    """(whether interception is on, the result of a call without traced values on plain memory if it is).
 
     Compiled code may reject subclasses of ndarray, and its Python part makes arrays for it by NumPy's functions. With
     `keep` the arguments stay unchanged, for objects that share their memory.

@@ -1,7 +1,7 @@
 """Functions that Numba has compiled, called with traced values: the Python functions behind them run instead.
 
-Numba compiles a function for the types of its arguments. A traced value has none, so that Numba asks for another
-compiled form of the function; the answer is the Python function, which Numba calls. Other calls do not get here.
+Numba compiles a function for the types of its arguments. A traced value has none, so Numba asks for another compiled
+form of the function. The answer is the Python function, which Numba calls. Other calls do not get here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """NumPy's converters for traced values: `np.array([v, -np.sin(t)])` works while a transform runs.
 
 NumPy's protocols do not dispatch np.array, np.asarray and the other converters. While a transform runs, the module
-`numpy` has a class of ours. Its attributes of these names depend on the reader: Python code inside a transform gets a
-function that takes traced values; everything else gets NumPy's own. So other threads, compiled code and modules during
-their import see no substitute, and the module's contents never change. The class goes when the last running transform
-ends, which cannot fail: see `func.interpreters.core.scopes`.
+`numpy` has a class of func's. Its attributes of these names depend on the reader: Python code inside a transform gets a
+function that takes traced values, other code NumPy's own. So other threads, compiled code and modules during
+their import see no substitute, and the contents of the module never change. The class goes when the last running
+transform ends, which cannot fail: see `func.interpreters.core.scopes`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SCALAR_CLASSES = [
     for name, value in _namespace.items()
     if isinstance(value, type) and issubclass(value, (np.number, np.bool_)) and value not in _ABSTRACT
 ]
-"""The names of classes of numbers, by which code casts: np.float64(x)."""
+"""The names of number classes that code uses as casts: np.float64(x)."""
 _originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
 
 
@@ -181,15 +181,17 @@ def replace(**substitutes: Any) -> None:
 
 
 def replace_late(place: str, *names: str, only_calls: bool = False) -> None:
-    """Let objects of a module stand in for NumPy's, of these names, in code that a transform runs. The module is
-    imported when such code first asks for one; with `only_calls`, code that calls what it asks for."""
+    """Register objects of a module as substitutes for NumPy's objects of these names, in code that a transform runs.
+
+    The module is imported when such code first reads a name; with `only_calls`, only code that calls the name gets
+    them."""
     for name in names:
         _originals.setdefault(name, _namespace[name])
         setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside, only_calls))
 
 
 class Substitute(NamedTuple):
-    """What stands in for an object of NumPy or `math`, and where it does."""
+    """A substitute for an object of NumPy or `math`, and the code that gets it."""
 
     original: Any
     value: Any
@@ -198,7 +200,7 @@ class Substitute(NamedTuple):
     name: str
 
     def choice(self) -> Any:
-        """What code gets that runs now."""
+        """The object for the code that runs now."""
         if not self.applies():
             return self.original
         return self.value.value() if type(self.value) is _Late else self.value
@@ -426,12 +428,12 @@ _known_threads: dict[int, Any] = getattr(threading, "_active", {})
 
 
 def is_opened() -> bool:
-    """Whether a transform opened by a call is open in this context."""
+    """Whether a transform that a call has opened is open in this context."""
     return any([opened.is_open for opened in _OPENED.get()])
 
 
 def is_tracing() -> bool:
-    """True while any transform runs, in any thread."""
+    """True while a transform runs in any thread."""
     return _reference() is not None
 
 
@@ -540,7 +542,7 @@ _VECTORIZED_CALL = _Late("func.numpy.casts", "vectorized_call")
 
 
 def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
-    """The method by which objects of np.vectorize call their function, traced arrays included."""
+    """The method by which objects of np.vectorize call their function, also on traced arrays."""
 
     @functools.wraps(vectorize_call)
     def call(self: Any, func: Any, args: Any) -> Any:
@@ -562,7 +564,7 @@ def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hook_vectorize() -> None:
-    """Let objects of np.vectorize take traced arrays, also those that exist."""
+    """Let objects of np.vectorize take traced arrays, including objects that exist already."""
     method: Any = np.vectorize._vectorize_call  # type: ignore[attr-defined]
     if not hasattr(method, "__wrapped__"):
         np.vectorize._vectorize_call = _with_elements(method)  # type: ignore[attr-defined]

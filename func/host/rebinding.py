@@ -1,10 +1,10 @@
 """Names that modules import from NumPy and `math`: `from math import log` reaches func while a block is open.
 
-`TracedModule` gives substitutes to code that reads an attribute of `numpy` or `math`. A name that a module imported is
-in the globals of that module instead. `func.intercept(modules=...)` puts a *chooser* there: an object that calls the
-substitute in code that a transform runs, and the original everywhere else. Names are found by identity with the
-originals. When the last block that lists a module ends, its choosers give way to the originals; until then other
-threads see choosers too, which for them do what the originals do.
+`TracedModule` substitutes for attributes of `numpy` or `math` that code reads. A name that a module imported is in the
+globals of that module instead. `func.intercept(modules=...)` puts a *chooser* there: an object that calls the
+substitute in code that a transform runs, and the original everywhere else. It finds names by identity with the
+originals. When the last block that lists a module ends, its choosers give way to the originals. Until then other
+threads see choosers too, which do for them what the originals do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Hooks: SciPy's own functions look for traced values, and hand them to func's versions.
 
-`from scipy.linalg import solve` binds a function object to a name of the user's. So the object stays, with code that
+`from scipy.linalg import solve` binds a function object to a name of the user. So the object stays, with code that
 first checks one flag: whether traced values exist (a running transform, a tensor). If not, it does the same as before.
-If so, and an argument contains a traced value, it imports and calls func's version. Methods are functions too; a class
+If so, and an argument contains a traced value, it imports and calls func's version. Methods are functions too. A class
 has its hook in `__init__`, which turns the object into one of func's class. `func.host.scipy_table` lists the targets
 of the hooks.
 """
@@ -53,7 +53,7 @@ HOLDERS = {
         "gaussian_kde",
     ),
 }  # fmt: skip
-"""Classes of SciPy whose objects keep traced values that they are given, as attributes."""
+"""Classes of SciPy whose objects store traced arguments as attributes."""
 TREES = {"scipy.spatial.transform": ("Rotation",)}
 """Classes whose objects are trees of one leaf: `Class_leaf` and `Class_of_leaf` of func's module convert them."""
 
@@ -98,7 +98,7 @@ class Hook:
     """The callee of the code of a function with a hook."""
 
     condition = _EXIST
-    """When it is asked."""
+    """The moment of the check."""
     keeps_arguments = False
     """Whether its result shares memory with its arguments."""
     __slots__ = ("always", "function", "module", "name", "names", "original", "target", "values")
@@ -109,7 +109,7 @@ class Hook:
         self.module = module
         self.name = name
         self.always = always
-        """Whether callbacks may bring traced values, so that the arguments do not tell."""
+        """Whether callbacks may bring traced values that the arguments do not show."""
         self.target: Callable[..., Any] | None = None
         self.names, self.values = _defaults(function)
 
@@ -333,7 +333,7 @@ def target_names(module: types.ModuleType) -> set[str]:
 
 @functools.cache
 def _register_tree(kind: Any, module: str, name: str) -> None:
-    """Make a class of SciPy one of `TREES`, whose functions are imported at their first call."""
+    """Make a class of SciPy one of `TREES`; its functions are imported at their first call."""
 
     def flatten(value: Any) -> tuple[tuple[Any, ...], None]:
         return (getattr(importlib.import_module(module), f"{name}_leaf")(value),), None

@@ -6,7 +6,8 @@ Entries of `TABLE`:
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
   transform runs, so this is for tensors.
-- `-name`: refused with what to write, see `refusal`; `-module.*`: all public functions of a module, `~*` of this one.
+- `-name`: an error that suggests what to write, see `refusal`; `-module.*`: all public functions of a module, `~*` of
+  this one.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;

@@ -1,12 +1,11 @@
-"""The preconditions of the first public name: the interface of traced arrays, and func's hooks into NumPy, warnings and
-imports.
+"""Setup at the first public name: the interface of traced arrays, and hooks into NumPy, warnings and imports.
 
 `func` imports this module at the first use of a public name, or the first import of a module of the package. The
 modules behind the names follow at their first use.
 
 NumPy's warnings inside func's code show the user's line that called func. Python shows a warning once for each line, so
-all from one line of func's would be one. A warning for a line of func's is issued again for the user's line, by the
-filters for that.
+it would show one warning for all that come from one line of func. A warning for a line of func is issued again for the
+user's line, by the filters for that line.
 
 Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path` learns of the import of a
 module with hooks. The next first transform or tensor installs the hooks; a running one does so at once.
@@ -54,7 +53,7 @@ def _shown_at_user_line(message: Any) -> None:
 
 
 def _forget_lines_of(file: str) -> None:
-    """Let Python forget the lines of a module of func's that have warned."""
+    """Let Python forget the lines of a module of func that have warned."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
@@ -128,7 +127,7 @@ def imported(name: str) -> None:
 
 
 def install_hooks() -> None:
-    """Install the hooks of imported modules; at first also NumPy's, which take longer."""
+    """Install the hooks of imported modules; the first time also those of NumPy, which take longer."""
     if "numpy" in TRACED.pending:
         with _TURNS.take():  # a thread that starts its first transform meanwhile waits
             if "numpy" in TRACED.pending:

@@ -86,7 +86,7 @@ def _suggestion_for_imported_name() -> str:
 
 
 def _is_of_numpy(frame: types.FrameType) -> bool:
-    """Whether NumPy's or SciPy's own code runs, which has no use for this."""
+    """Whether code of NumPy or SciPy itself runs, which cannot use suggestions."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in ("numpy", "scipy")
 
 
@@ -120,7 +120,7 @@ def suggestion_for_call(called: Any) -> str:
 _OF_PLAIN_NUMBERS = {
     "arange": "start + step * np.arange(n), with a number of steps n that is not traced, or np.linspace(start, stop, n)"
 }
-"""Suggestions for functions of NumPy that make arrays by the values of their arguments."""
+"""Suggestions for functions of NumPy whose arrays depend on the values of their arguments."""
 _WRITING_METHODS = ("fill", "put", "itemset", "partition", "sort")
 _INSTEAD_OF_MATH = {
     "acos": "np.arccos(x)",
@@ -153,7 +153,7 @@ _INSTEAD_OF_CMATH = {"phase": "np.angle(z)", "polar": "np.abs(z), np.angle(z)", 
 
 
 def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
-    """The compiled function of SciPy that a line of the user's calls, which has no frame."""
+    """The compiled function of SciPy that the user's line calls; it has no frame."""
     called = called_object(frame)
     module = str(getattr(called, "__module__", ""))
     is_compiled = module.startswith("scipy.") and not isinstance(called, FunctionType)
@@ -168,9 +168,8 @@ def traced_hint(otherwise: str, argument: str = "") -> str:
     public = _public_calls(library_calls(2))
     if public:
         otherwise = (
-            f"{public[0]} decides by values, which code that is compiled does not have. Call it outside of what is "
-            "compiled, or on static arguments, func.jit(..., static_argnums=...); func.pure_callback calls it with "
-            "numbers."
+            f"{public[0]} decides by values, which compiled code does not have. Call it outside of compiled code, "
+            "or on static arguments, func.jit(..., static_argnums=...); func.pure_callback calls it with numbers."
         )
     else:
         otherwise = suggestion(otherwise, otherwise)

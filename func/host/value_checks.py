@@ -1,4 +1,4 @@
-"""Answers for SciPy's checks of unknown values: those with which they pass.
+"""Answers to SciPy's checks of unknown values: the checks pass.
 
 SciPy's functions check their arguments in statements such as `if np.any(scale <= 0): raise ValueError(...)`. During a
 trace there are no values to check. A statement that only raises or warns does not affect the result, so its check
@@ -22,7 +22,7 @@ from func.interpreters.host.source import is_engine_file
 
 
 def passing_answer() -> bool | None:
-    """The truth value with which a check of SciPy's passes; None if the question is not a check."""
+    """The truth value with which a check of SciPy passes; None if the question is not a check."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_engine_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -75,7 +75,7 @@ def _landing(instructions: Sequence[dis.Instruction], offset: int) -> dis.Instru
 
 
 def _is_builtin_call(instruction: dis.Instruction, code: CodeType, lines: Sequence[str]) -> bool:
-    """Whether an instruction calls a function that asks for the truth of what it gets."""
+    """Whether an instruction calls a function that asks for the truth of its argument."""
     ends = _range_of(instruction)
     if ends is None or instruction.opname != "CALL" or not lines:
         return False

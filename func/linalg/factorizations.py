@@ -147,9 +147,9 @@ def schur(
 ) -> Any:
     """(T, Z) with a = Z T Zᴴ for a (…, n, n), Z unitary, T upper triangular.
 
-    For real matrices output="real" has a diagonal block for every pair of complex eigenvalues, and a derivative only
-    without such a block; output="complex" has a derivative if the eigenvalues are distinct. The derivative keeps the
-    undetermined phases of the columns of Z constant.
+    For real matrices output="real" has a diagonal block for every pair of complex eigenvalues, and no derivative if
+    there is such a block. With output="complex" there is a derivative if the eigenvalues are distinct. The derivative
+    keeps the undetermined phases of the columns of Z constant.
     """
     if output not in ("real", "complex", "r", "c"):
         raise ValueError("output must be 'real', or 'complex'")

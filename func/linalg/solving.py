@@ -36,8 +36,8 @@ def solve(
 ) -> Array:
     """The solution x of a x = b for a (…, n, n) and b (n,) or (…, n, k), by the solver for the structure of a.
 
-    For "sym", "her" and "pos" it reads one triangle (the upper one, or with `lower` the lower one), and the derivative
-    is with respect to it: the gradient is triangular.
+    For "sym", "her" and "pos" it reads one triangle: the upper one, or with `lower` the lower one. The derivative is
+    with respect to it: the gradient is triangular.
 
     Raises: ValueError for shapes that do not fit and unknown structures, LinAlgError for singular a,
     NotImplementedError for `transposed` with complex a.
@@ -230,8 +230,8 @@ def solve_circulant(
     """The solution x of C x = b for the circulant matrices C with first columns c (…, n), by Fourier transforms.
 
     `caxis`, `baxis` and `outaxis` are the axes of c, b and x with n elements; the others are broadcast. Singular
-    matrices, with an eigenvalue of at most `tol`, raise LinAlgError, or are NaN in compiled code; with singular="lstsq"
-    the solution is that of least squares.
+    matrices, with an eigenvalue of at most `tol`, raise LinAlgError, or give NaN in compiled code. With
+    singular="lstsq" they give the least-squares solution.
     """
     if singular not in ("raise", "lstsq"):
         raise ValueError(f"singular must be 'raise' or 'lstsq', got {singular!r}")

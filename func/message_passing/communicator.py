@@ -3,7 +3,7 @@
 func uses a private duplicate of the user's communicator, so that its messages never meet those of the user. Each
 communicator has one duplicate, as an attribute of MPI that is freed with it. Before each message the ranks *meet*: one
 reduction of four integers compares their next actions, reports failed ranks, and carries one flag. So all ranks notice
-one that failed, returned early or took another branch before a message waits for it.
+a rank that failed, returned early or took another branch before a message waits for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from func.transforms.boundary import is_value
 PATIENCE = 10.0
 """Seconds that a rank which has failed waits for the others to come to their next meeting; then it ends them."""
 _EAGER_TESTS = 20
-"""How often a rank looks for a message before it lets other processes run in between."""
+"""The number of checks for a message before a rank lets other processes run in between."""
 _EAGER_SECONDS = 0.005
 """How long a rank waits before it sleeps between looks."""
 _NAP = 1e-4
@@ -102,7 +102,7 @@ def check_communicator(comm: Any) -> None:
         raise CommunicatorError("func.spmd: MPI has been finalized; call MPI.Finalize() after the last collective")
     if comm == module.COMM_NULL:
         raise CommunicatorError(
-            "func.spmd: comm is MPI.COMM_NULL: the communicator was freed, or this process is no member of it\n"
+            "func.spmd: comm is MPI.COMM_NULL: the communicator was freed, or this process is not a member of it\n"
             "Free a communicator after its last use, and call func.spmd on its members alone."
         )
     if comm.Is_inter():
@@ -292,7 +292,7 @@ class Communicator(Ranks):
         """Let another process run, if one waits for this processor.
 
         The shortest sleep takes some 60 µs on Linux. A yielding rank returns at once, unless a computing program takes
-        the processor for its time slice; the scheduler prefers a sleeping rank to such a program.
+        the processor for its time slice. The scheduler prefers a sleeping rank to such a program.
         """
         now = time.perf_counter()
         if not hasattr(os, "sched_yield") or now < self.crowded_until:
@@ -421,7 +421,7 @@ def _difference(plans: Sequence[str]) -> str:
 _MPI_SUMS = frozenset("bhilqBHILQfdgFDG")
 """The dtypes whose sums MPI computes."""
 _MPI_ORDERS = frozenset("bhilqBHILQ")
-"""The dtypes whose extrema MPI computes; those of floating point numbers leave open what becomes of NaN."""
+"""The dtypes whose extrema MPI computes; for floating point numbers it does not define the result for NaN."""
 
 
 @functools.cache

@@ -42,9 +42,9 @@ def spmd(
         comm: A communicator of mpi4py, such as `MPI.COMM_WORLD`.
         axis_name: The name for `func.collectives`.
         check: Ranks compare their next actions before each message, and meet at the end. An error on one rank then
-            raises on all, and ranks that differ get an error instead of waiting for ever. It costs one message of 32
+            raises on all, and ranks that differ get an error instead of waiting forever. It costs one message of 32
             bytes each time. Without it, an error ends all processes by `MPI_Abort`.
-        timeout: Seconds that a rank waits for the others in a collective; None for ever.
+        timeout: Seconds that a rank waits for the others in a collective; None: forever.
 
     Raises:
         ArgumentError: A transform runs around the call (a ValueError).

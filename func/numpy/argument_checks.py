@@ -21,7 +21,7 @@ NO_VALUE: Any = np._NoValue
 def normalize_axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis as a non-negative number; raises NumPy's AxisError."""
     if type(axis) is str:
-        raise TypeError(f"axis {axis!r} is no number; pandas and xarray objects are passed as arrays, without labels")
+        raise TypeError(f"axis {axis!r} is not a number; pass pandas and xarray objects as arrays, without labels")
     number = operator.index(axis)
     if not -rank <= number < rank:
         raise np.exceptions.AxisError(number, rank, None if name == "axis" else name)
@@ -54,7 +54,7 @@ def count(shape: Sequence[int]) -> int:
 
 
 def check_unsupported(function: str, **keywords: tuple[Any, Any]) -> None:
-    """Raise for each keyword, a pair (value, supported value), with another than the supported value."""
+    """Raise for each keyword, a pair (value, supported value), whose value is not the supported one."""
     for name, (value, supported) in keywords.items():
         if value is not supported and value != supported:
             raise UnsupportedFunctionError(

@@ -1,7 +1,7 @@
-"""Substitutes for what NumPy does not dispatch: classes of numbers as casts, np.require, np.full, np.piecewise, ...
+"""Substitutes for objects that NumPy does not dispatch: number classes as casts, np.require, np.full, np.piecewise, ...
 
-Code that a transform runs gets these functions where it writes `np.float64(...)`, which is x.astype(np.float64) then.
-Elsewhere the class is NumPy's own, so that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
+Code that a transform runs gets these functions for `np.float64(...)`, which is then x.astype(np.float64). Elsewhere the
+class is NumPy's own, so that `dtype=np.float64` and `isinstance(x, np.float64)` mean the same as ever.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _converted(x: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def __getattr__(name: str) -> Any:
-    """The cast that stands in for a class of NumPy's."""
+    """The cast that substitutes for a number class of NumPy."""
     if name not in SCALAR_CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = _cast(name)
@@ -62,7 +62,7 @@ require = substitute(_require, "require")
 
 
 def _arange(bound: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.arange of traced numbers: their values, which are questions where a trace does not know them."""
+    """np.arange of traced numbers: of their values, which are questions where a trace does not know them."""
     numbers = {name: value if name == "like" else _plain_number(value) for name, value in kwargs.items()}
     return original("arange")(*[_plain_number(value) for value in args], **numbers)
 
@@ -95,7 +95,7 @@ def _full(bound: Any, shape: Any, fill_value: Any, *args: Any, **kwargs: Any) ->
 
 
 def _fromiter(bound: Any, iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
-    """np.fromiter of an iterable of which a traced number may come."""
+    """np.fromiter of an iterable that may yield traced numbers."""
     numbers = list(iter if count < 0 else itertools.islice(iter, count))
     if any([holds_tracer(number) for number in numbers]):
         if len(numbers) < count:
@@ -130,7 +130,7 @@ piecewise = _with_callbacks("piecewise")
 
 
 def vectorized_call(vectorized: np.vectorize, function: Any, args: Sequence[Any]) -> Any:
-    """The call of an object of np.vectorize with traced arrays: of the function with each element, as NumPy does it.
+    """The call of an object of np.vectorize with traced arrays: the function of each element, as in NumPy.
 
     The first result decides the dtype, unless `otypes` does.
     """

@@ -24,11 +24,11 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "polar": lambda z: (np.abs(z), np.angle(z)),
     "rect": lambda r, phi: r.real * (np.cos(phi.real) + 1j * np.sin(phi.real)),
 }
-"""Those whose results are truth values or real numbers, or which take real numbers."""
+"""Functions whose results are truth values or real numbers, or which take real numbers."""
 
 
 def __getattr__(name: str) -> Any:
-    """The function that stands in for one of `cmath`."""
+    """The function that substitutes for one of `cmath`."""
     if name not in FUNCTIONS and name not in ANSWERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     traced = FUNCTIONS.get(name) or ANSWERS[name]

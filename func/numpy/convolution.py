@@ -101,8 +101,9 @@ def conv_general(
         x: (N, C, *spatial): samples, channels, spatial axes.
         kernel: (O, C / groups, *window): output channels, input channels of one group, window.
         stride: Distance between windows, one for all axes or one for each.
-        padding: Zeros around each spatial axis: a number, one for each axis, a pair (before, after) for each axis,
-            "valid" (none) or "same" (output as long as the input divided by the stride, rounded up).
+        padding: Zeros around each spatial axis: a number, one for each axis, or a pair (before, after) for each axis.
+            With "valid" there are none; with "same" the output is as long as the input divided by the stride, rounded
+            up.
         dilation: Distance between the elements of a window.
         groups: The number of groups of channels to convolve separately; C and O are multiples of it.
 

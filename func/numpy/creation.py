@@ -138,7 +138,7 @@ def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
 
 
 def _is_array(a: Any) -> bool:
-    """Whether a value is an array that may turn into a traced one, and no iterator over its elements."""
+    """Whether a value is an array that may become a traced one, and not an iterator over its elements."""
     return type(a) in CARRIERS and issubclass(type(a), np.ndarray)
 
 
@@ -184,7 +184,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 
 
 def convert_traced(name: str, *args: Any, **kwargs: Any) -> Array:
-    """Calls the function of this name in this module: the traced version of np.array, np.asarray and so on."""
+    """Calls the function of this name in this module: the traced version of np.array, np.asarray and the like."""
     convert: Callable[..., Array] = globals()[name]
     return convert(*args, **kwargs)
 

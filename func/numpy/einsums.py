@@ -35,8 +35,8 @@ def einsum(
 ) -> Array:
     """A sum of products over labelled axes, in NumPy's notation, as numpy.einsum.
 
-    Contracts three or more operands in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
-    strategy or a path from einsum_path.
+    Contracts three or more operands in pairs, in the order that opt_einsum chooses. `optimize` names its strategy, or
+    is a path from einsum_path.
     """
     order = order_letter(order)
     terms, output, arrays = parse(operands)

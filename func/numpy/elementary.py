@@ -111,7 +111,7 @@ def clip(
 
 
 def _within(bound: Any, clamp: Any, limit: int) -> Any:
-    """A bound that is a traced Python integer, which may lie beyond the numbers of the array on its own side."""
+    """A bound that is a traced Python integer, which may exceed the range of the array's dtype on its own side."""
     is_traced = type(bound) is Tracer and weak_kind(bound) is int
     return clamp(bound, limit) if is_traced and -(2**63) < limit < 2**63 - 1 else bound
 

@@ -1,6 +1,7 @@
 """numpy.emath: functions of real numbers whose result is complex where there is no real one.
 
-The dtype of the result depends on the values: vmap splits the batch where it differs, and jit traces once for each.
+The dtype of the result depends on the values: vmap splits the batch where it differs, and jit traces once for each
+dtype.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Facts about traced values that no rule can know: whether one is a root, and the selected elements.
+"""Facts about traced values that no rule can know: whether a value is a root, and which elements were selected.
 
-A root has no derivative at zero, and follows a convention; its square has derivatives of every order. So the power
-`norm(x) ** 2` looks for the root: no derivative of the root alone determines that of the square. The first write
-deletes a fact.
+A root has no derivative at zero, and follows a convention; its square has derivatives of every order. The power
+`norm(x) ** 2` therefore looks for the root: the derivatives of the root alone do not determine those of the square. The
+first write deletes a fact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Known:
     """The process-wide state of facts."""
 
     ever = False
-    """Whether any value ever had a fact: looking for an unset slot costs as much as an operation."""
+    """Whether any value ever had a fact: a look at an unset slot costs as much as an operation."""
 
 
 def remembering(x: Array, fact: Any) -> Array:

@@ -28,7 +28,7 @@ class Flat:
     def __init__(self, base: Any) -> None:
         self.base = base
         self.index = 0
-        """The number of elements that the iterator has given out."""
+        """The number of elements that the iterator has yielded."""
 
     @property
     def coords(self) -> tuple[int, ...]:

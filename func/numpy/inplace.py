@@ -131,7 +131,7 @@ def rewrite(tracer: Tracer, change: Callable[[Array], Array]) -> None:
         update.write_root(value)
         _count_write(tracer)
     finally:
-        keep(update.spare)  # once more: an interrupt may have preceded the first time
+        keep(update.spare)  # again: an interrupt may have preceded the first time
         update.renew_views()
     if partners is not None or owner.shared is not None or getattr(root, "_views", None):
         after_write(owner, tracer, root, partners or ())
@@ -351,7 +351,7 @@ def _put_reshaped(base: Array, value: Array) -> Array:
 
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
-    """A transpose, which is always a view; of a scalar it is the scalar."""
+    """A transpose, which is always a view; a scalar is its own transpose."""
     if not order and type(x) is Tracer and memory.is_scalar(x):
         return x
     inverse = inverse_permutation(order)

@@ -23,7 +23,7 @@ def first_places(mask: Array, size: int) -> tuple[Array, Array]:
 
 
 def count_of(mask: Array) -> Array:
-    """How many elements of a mask hold."""
+    """The number of elements of a mask that hold."""
     counted = shapes.convert(mask, dtype=np.dtype(np.intp))
     return shapes.reduce_sum(counted, axes=tuple(range(len(shape_of(mask)))))
 
@@ -36,7 +36,7 @@ def places_along_axes(places: Array, shape: tuple[int, ...]) -> list[Array]:
 
 
 def asked_places(mask: Array) -> list[Array] | None:
-    """For each axis the indices where a traced mask holds, of which the trace asks how many there are.
+    """For each axis the indices where a traced mask holds; the trace asks for their number.
 
     None where the values are known, or where the trace does not ask.
     """
@@ -53,7 +53,7 @@ def asked_places(mask: Array) -> list[Array] | None:
 
 
 def asked_count(mask: Array) -> int | None:
-    """How many elements of a traced mask hold, which the trace asks for; None where it does not ask."""
+    """The number of elements of a traced mask that hold, by a question of the trace; None where it does not ask."""
     try:
         return int(concrete(count_of(mask)))
     except StagingError:

@@ -1,8 +1,8 @@
 """The memory that NumPy would give a traced array: its strides, shared memory, copies in another order.
 
-The tracer of a view knows its base. Any other one owns its memory: that of the array behind it, of one batch element of
-it under vmap, or, in a trace, the layout by the Program's equations. `Owner` has the layout of a tracer whose array has
-another one, such as a strided argument after a write.
+The tracer of a view knows its base. Any other one owns its memory: that of the array behind it, or of one batch element
+of this array under vmap. In a trace, the Program's equations determine the layout. `Owner` has the layout of a tracer
+whose array has another one, such as a strided argument after a write.
 """
 
 from __future__ import annotations

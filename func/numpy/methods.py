@@ -81,7 +81,7 @@ def _iter(self: Tracer) -> Iterator[Array]:
 
 
 class _OfArrays:
-    """`__len__` or `__iter__`, which numbers lack: `hasattr(x, "__len__")` is how code tells them from arrays."""
+    """`__len__` or `__iter__`, which numbers lack: by `hasattr(x, "__len__")` code tells them from arrays."""
 
     __slots__ = ("method",)
 

@@ -155,9 +155,7 @@ def _acceptable(result: Array, out: Any) -> Array:
 
 
 def _scaled(x: Array, y: Array) -> tuple[Array, bool]:
-    """The product with a number, and whether BLAS computes it, in C order; else the ufunc does, in the order of its
-    operands.
-    """
+    """(product with a number, whether BLAS computes it in C order); else the ufunc does, in its operands' order."""
     product = multiply(x, y)
     is_blas = dtype_of(product).char in "fdFD" and len(shape_of(product)) <= 2
     return in_order(product, "C") if is_blas and len(shape_of(product)) == 2 else product, is_blas

@@ -183,7 +183,7 @@ _KEYWORDS = {"out", "where", "casting", "order", "dtype", "subok", "signature", 
 
 
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
-"""Ufuncs that take integers of Python beyond the range of the dtype that the others have."""
+"""Ufuncs that take Python integers beyond the range of the other operand's dtype."""
 
 
 def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

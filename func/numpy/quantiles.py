@@ -64,7 +64,7 @@ def _has_nan(ordered: Array) -> Array:
 
 @implements(np.median)
 def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
-    """The median, as numpy.median; the derivative goes to the middle element, or in halves to the middle two."""
+    """The median, as numpy.median; the derivative goes to the middle element, or half each to the middle two."""
     a = operand(a)
     shape = shape_of(a)
     axes = normalize_axes(axis, len(shape))

@@ -1,7 +1,7 @@
 """The functions of Python's `math` for traced numbers: those of NumPy, with the errors of `math`.
 
 Code that a transform runs gets these functions where it writes `math.sin(x)`. Numbers that are not traced go to `math`
-itself. Results are arrays of no axes, of float64 where the argument is no Python number.
+itself. Results are arrays of no axes, of float64 unless the argument is a Python number.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "isnan": lambda x: bool(np.isnan(x)),
     "trunc": lambda x: int(x),
 }
-"""Those whose results are truth values and integers of Python."""
+"""Functions whose results are truth values and integers of Python."""
 _OVERFLOWING = {"cosh", "exp", "exp2", "expm1", "gamma", "lgamma", "pow", "sinh"}
 _OF_SEQUENCES = {"dist", "fsum", "prod", "sumprod"}
 _WITHOUT_ERRORS = _OF_SEQUENCES | {
@@ -64,7 +64,7 @@ _WITHOUT_ERRORS = _OF_SEQUENCES | {
 
 
 def __getattr__(name: str) -> Any:
-    """The function that stands in for one of `math`."""
+    """The function that substitutes for one of `math`."""
     if name not in FUNCTIONS and name not in ANSWERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = _function(name)
@@ -72,7 +72,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The function that stands in for `math`'s of this name."""
+    """The substitute for the function of `math` with this name."""
     traced = FUNCTIONS.get(name) or ANSWERS[name]
     number = None if name in _OF_SEQUENCES else _number
     return standing_in(original_math(name), traced, number, name not in ANSWERS and name not in _WITHOUT_ERRORS)
@@ -112,7 +112,7 @@ def _number(x: Any) -> Any:
 
 
 def _raise_as_math(plain: Callable[..., Any], name: str, numbers: Any, out: Any) -> None:
-    """Raise the error that `math` raises for these numbers: the values know, or a question answers."""
+    """Raise the error that `math` raises for these numbers; known values decide, or a question answers."""
     if all([type(x) is not Tracer or is_readable(x) or known_value(x) is not None for x in numbers]):
         columns = np.broadcast_arrays(*[np.asarray(known_value(x)) for x in numbers])
         for values in zip(*[column.ravel().tolist() for column in columns], strict=True):

@@ -29,7 +29,7 @@ from func.numpy.memory import set_argument_layouts, shares_memory
 COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
 LOST_HINT = "Let the function write to a copy (x = x.copy()) and return it, or pass it a copy."
 MAX_WORK = 10_000
-"""The effort of NumPy's search for a common element of two strided arrays; beyond it, they count as sharing one."""
+"""The effort of NumPy's search for a common element of two strided arrays; beyond it, they count as sharing."""
 FOREIGN = object()
 """The owner of memory that does not belong to NumPy: a buffer may have many such arrays."""
 
@@ -154,7 +154,7 @@ BY_ERROR = Loss("which is checkpointed and raised an error,", "those of a run wi
 
 
 class LostWrite(StaleArgument):
-    """Owns a value that a function has written in vain, and all that shares its memory."""
+    """Owns a value that a function has written without effect, and all values that share its memory."""
 
     def __init__(self, interpreter: Interpreter, function: Callable[..., Any], loss: Loss) -> None:
         super().__init__(interpreter.transform, user_line(2))

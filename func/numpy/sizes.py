@@ -103,7 +103,7 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
 
 
 def asked_unique(x: Array, equal_nan: bool) -> tuple[Array, Array, Array] | None:
-    """(first indices, inverse indices, counts) of the distinct elements or rows, of which the trace asks how many.
+    """(first indices, inverse indices, counts) of the distinct elements or rows; the trace asks for their number.
 
     None where the values are known, or where the trace does not ask.
     """
@@ -118,7 +118,7 @@ def asked_unique(x: Array, equal_nan: bool) -> tuple[Array, Array, Array] | None
 
 
 def _groups(x: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
-    """The order that sorts elements or rows, these in order, and a mask of the first ones of equal ones."""
+    """The order that sorts elements or rows, the sorted ones, and a mask of the first of each run of equal ones."""
     n = shape_of(x)[0]
     is_flat = rank_of(x) == 1
     columns = [x] if is_flat else list(reshape(x, (n, count(shape_of(x)[1:]))).T)

@@ -1,7 +1,7 @@
 """Errors for SciPy's searches on traced values: their steps have no derivative.
 
 The solvers in `func.scipy.optimize` differentiate by the equation of their solution. A search that returns intermediate
-points, such as a bracket, compares traced values to choose its next step. Its result would carry the derivatives of the
+points, such as a bracket, compares traced values to choose its next step. Its result would have the derivatives of the
 steps, not those of a solution.
 """
 

@@ -246,7 +246,7 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
 
 
 def _in_turn(function: Callable[..., Array], a: Tracer, places: Array, operands: Sequence[Array]) -> Array:
-    """A ufunc applied at one place after the other: traced places may be equal."""
+    """A ufunc applied at one place after another: traced places may be equal."""
     shape = shape_of(places)
     size = count(shape)
     places = shapes.reshape(places, shape=(size,))

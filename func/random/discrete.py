@@ -142,7 +142,7 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     Args:
         key: A key, (2,) of uint32.
         n: Numbers of trials (…).
-        p: Probabilities (…, k), which sum to one over the last axis; the last one is one minus the sum of the others.
+        p: Probabilities (…, k) with sum one over the last axis; the last one is one minus the sum of the others.
         shape: The full shape (…, k); by default that of the parameters.
         dtype: The dtype of the counts.
     """

@@ -35,9 +35,9 @@ class Generator:
     """Random samples from a state, with the methods and signatures of NumPy's Generator.
 
     Inside a function mapped by func.vmap it follows `randomness=`: "error" raises RandomnessError, "same" draws the
-    same samples for all batch elements, "different" draws independent ones for each. Each of nested vmaps decides for
-    its own batch axis. A batch element keeps its samples when vmap runs the function again on a part of the batch, or
-    on chunks of it.
+    same samples for all batch elements, "different" independent ones. In nested vmaps each one decides
+    for its own batch axis. A batch element keeps its samples when vmap runs the function again on a part of the batch,
+    or on chunks of it.
 
     `size` is the shape of the result; None means that of the parameters. func.vmap cannot see a plain NumPy generator,
     which draws once per run of the function for the whole batch. In traced or recomputed code (func.make_program,
@@ -83,7 +83,7 @@ class Generator:
     def _advance(self, levels: tuple[Vmap, ...]) -> int:
         """The unique number of this draw, in all threads.
 
-        All runs of a mapped call use the numbers of its first run, in order, for every part of the batch; a longer run
+        All runs of a mapped call use the numbers of its first run, in order, for every part of the batch. A longer run
         takes more.
         """
         if not levels:

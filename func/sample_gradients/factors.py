@@ -1,7 +1,7 @@
 """The per-sample gradients of a Program as sums of outer products: G_b = Σ_t l_bt ⊗ r_bt.
 
-The gradient of a weight matrix for one sample contracts its input with the cotangent of its output, and sums over the
-positions t of its uses: one for a dense layer, the pixels for a convolution, the tokens or time steps for a sequence.
+The gradient of a weight matrix for one sample contracts its input with the cotangent of its output. It sums over the
+positions t of its uses: one for a dense layer, the pixels for a convolution, the time steps for a sequence.
 `sample_gradients` evaluates a Program whose outputs have the samples in front, but leaves the contractions for these
 outputs as pairs of factors. They pass through reshapes, transpositions, scalings and sums. Anything else is an array.
 """
@@ -48,8 +48,8 @@ class Factors(NamedTuple):
     """G_b[g, p, q] = Σ_t left[b, g, t, p] right[b, g, t, q], an array over the axes of a parameter.
 
     `left` is (samples, groups, positions, p), or OneHot for the rows of an embedding, and `right` is (samples, groups,
-    positions, q). The parameter has axes of sizes `sizes`; `kinds` marks each as an axis of the left factor, of the
-    right one or of both (a group). An axis of p, q or g runs over those of its kind, in C order; `shape` merges
+    positions, q). The parameter has axes of sizes `sizes`. `kinds` marks each as an axis of the left factor, of the
+    right one or of both (a group). An axis of p, q or g runs over the axes of its kind, in C order; `shape` merges
     consecutive ones.
     """
 

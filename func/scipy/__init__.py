@@ -1,7 +1,8 @@
 """SciPy's functions on traced and plain arrays, laid out as SciPy is.
 
-Every function that func differentiates can be reached in three ways: as `func.scipy.linalg.solve`; as
-`scipy.linalg.solve`, by any name that it was imported under, while a transform runs; and where neither can work, an
+You reach a function that func differentiates as `func.scipy.linalg.solve`, or as `scipy.linalg.solve`, by any name,
+while a transform runs. Where neither can work, an error names an alternative. On plain arrays both are SciPy's own.
+Names that func does not define are SciPy's.
 error names what to write. On plain arrays all of them are SciPy's own. Names that func does not define are SciPy's.
 
 >>> import numpy as np, func, scipy.linalg

@@ -18,7 +18,7 @@ Box: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def windowed(program: Program, values: Sequence[Any], boxes: Sequence[Box]) -> list[Any]:
-    """The boxes of a Program's outputs."""
+    """The index boxes of a Program's outputs."""
     needed: dict[Var, Box] = {}
     for out, box in zip(program.outputs, boxes, strict=True):
         _need(needed, out, box)
@@ -75,7 +75,7 @@ def _is_elementwise(equation: Equation) -> bool:
 
 
 def _operand_windows(equation: Equation, box: Box) -> list[Box | None] | None:
-    """The necessary box of each operand for a box of the output, None for nothing; None if all of all."""
+    """The necessary box of each operand for a box of the output: None for nothing; None alone for all of all."""
     primitive, params = equation.primitive, equation.params
     shapes = [tuple(shape_of(x)) for x in equation.inputs]
     if any([start == stop for start, stop in box]):

@@ -1,11 +1,12 @@
 """Colourings: groups of columns (rows) of a sparse Jacobian or Hessian to evaluate together.
 
-Columns without a common row may have one colour: the product of the Jacobian with the sum of their unit vectors
-contains the entries of all of them. A star colouring of a symmetric pattern allows more: neighbours differ in colour,
+Columns without a common row may have one colour: one product of the Jacobian, with the sum of their unit vectors,
+contains all their entries. A star colouring of a symmetric pattern allows more: neighbours differ in colour,
 and each path of four vertices has at least three colours. A product then shows H[i, j] or H[j, i]. An acyclic colouring
-allows still more: the vertices of any two colours form trees, along which substitution yields the entries. Source:
-Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29; Gebremedhin et
-al. (2009), INFORMS J. Comput. 21.
+allows still more: the vertices of any two colours form trees, along which substitution yields the entries.
+
+Source: Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29;
+Gebremedhin et al. (2009), INFORMS J. Comput. 21.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from func.errors import ArgumentError
 def greedy_distance_two(  # type: ignore[no-untyped-def]
     order, count, columns_start, columns_rows, rows_start, rows_columns, colors, marks
 ):
-    """Give each column, in an order, the least colour that no column with a common row has; return their number."""
+    """Give each column, in an order, the least colour without a conflict in its rows; return the number of colours."""
     used = 0
     for position in range(0, count):
         column = order[position]

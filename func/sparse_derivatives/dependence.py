@@ -1,9 +1,9 @@
 """Dependence: the pattern of a Program's Jacobian, from index sets passed through its equations.
 
-Linear primitives have rules: moves of elements, sums, contractions, triangular and sparse solves. A nonlinear, not
-elementwise primitive is replaced by its tangent map, traced from its jvp, in which these rules apply: so the softmax of
-each row depends on that row, and the factor of a matrix of a batch on that matrix. Without a rule or a jvp, each output
-depends on everything that any operand depends on.
+Linear primitives have rules: moves of elements, sums, contractions, triangular and sparse solves. A nonlinear primitive
+that is not elementwise uses them through its tangent map, traced from its jvp. So the softmax of each row depends on
+that row, and the factor of a matrix of a batch on that matrix. Without a rule or a jvp, each output depends on
+everything that any operand depends on.
 
 Integers, truth values and constants depend on nothing. Values that follow from them alone are known, and tighten
 patterns: indices of gathers, zeros of factors, conditions.
@@ -52,7 +52,7 @@ MAX_UNROLLED = 2000
 """A scan of more steps is followed to a fixed point instead of step by step."""
 
 Sets: TypeAlias = IndexSets | None
-"""On what a value depends; None: on nothing."""
+"""The inputs on which a value depends; None: on nothing."""
 UNKNOWN: Any = object()
 """A value that does not follow from constants and known inputs."""
 
@@ -529,7 +529,7 @@ def _contracted(operands: Operands) -> Sets:
 
 
 MAX_TERMS = 50_000_000
-"""A contraction with more products is not looked at product by product."""
+"""The most products of a contraction to examine one by one."""
 
 
 def _contracted_with(operands: Operands, position: int) -> Sets:

@@ -68,7 +68,7 @@ def sparsity(
         f: The function; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
-        at_point: Use the values of all arguments: the pattern of this one Jacobian, without entries that are zero by a
+        at_point: Use the values of all arguments: the pattern of this one Jacobian. It lacks entries that are zero by a
             zero factor, another branch, or another operand's maximum.
 
     Raises:
@@ -156,7 +156,7 @@ def sparse_hessian(
     """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
 
     Its rows and columns are the elements of all selected arguments. The pattern is that of the gradient's Jacobian.
-    Unless it computes the entries directly, a star colouring, which uses the symmetry, groups the columns. Otherwise as
+    Unless it computes the entries directly, a star colouring groups the columns by use of the symmetry. Otherwise as
     `sparse_jacobian`.
 
     Args:
@@ -358,7 +358,7 @@ class _Evaluations:
         self.user_options: tuple[Any, Any, bool] = (None, None, False)
         self._plans: dict[Any, list[tuple[list[Any], _Plan]]] = {}
         self._plans_of_arrays: dict[Any, _Plan] = {}
-        """Those of calls whose arguments are plain floating point arrays, by shapes and dtypes."""
+        """The evaluations for calls whose arguments are plain floating point arrays, by shapes and dtypes."""
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         values: Sequence[Any]

@@ -1,7 +1,7 @@
 """Index sets: the elements of the input on which each element of an array depends.
 
-Inputs are numbered from 0. Where each element depends on few of them, the sets are a stack of integer arrays of the
-array's own shape ("columns"): an entry is the number of an input plus one, or 0 for none. Slices, shifts and gathers
+Inputs are numbered from 0. Where each element depends on few of them, the sets are a stack of integer arrays in the
+shape of the array ("columns"). An entry is the number of an input plus one, or 0 for none. Slices, shifts and gathers
 act on columns as on the array itself, so a stencil of n points costs a few operations on arrays of n integers. Larger
 sets are the rows of a sparse Boolean matrix, (elements of the array) × (inputs).
 """

@@ -31,7 +31,7 @@ def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int =
         width: The greatest number of cells along a side.
 
     Raises:
-        ArgumentError: `matrix` is no matrix, or the path does not end in .svg.
+        ArgumentError: `matrix` is not a matrix, or the path does not end in .svg.
 
     Example:
         >>> import numpy as np, func

@@ -2,10 +2,10 @@
 
 The derivative of a value is a sum of few terms. A term has a number for each element, that of the input by which it
 differentiates, and the derivative: arrays of the value's shape. A shift of the value shifts both, and an elementwise
-primitive multiplies the derivatives by its partials. So each term is as cheap as one tangent, and all its elements are
-entries of the Jacobian; a product has zeros without a column of its colour. Terms of several operands go through a
-primitive together if each element of the output then has one number. If even one term alone leads to several numbers,
-as in a sum, a colouring splits it.
+primitive multiplies the derivatives by its partials. So each term costs as much as one tangent. All its elements are
+entries of the Jacobian, whereas a product has zeros without a column of its colour. Terms of several operands go
+through a primitive together if each element of the output then has one number. If even one term alone leads to several
+numbers, as in a sum, a colouring splits it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from func.sparse_derivatives.dependence import CONTROL, UNKNOWN, Walk
 from func.sparse_derivatives.index_sets import MAX_COLUMNS, IndexSets
 
 SAMPLES = 16
-"""The number of elements of two terms to compare before all."""
+"""The number of elements of two terms to compare before all others."""
 
 
 class NotWorthwhile(Exception):
@@ -409,7 +409,7 @@ def _added(first: DerivativeTerm, second: DerivativeTerm, joint: Any, dtype: Any
 
 
 MAX_RUNS = 8
-"""The most orders of terms in rows that share them, for which the entries are written in runs."""
+"""The most distinct orders of terms in rows for which the entries are written in runs."""
 MAX_EQUATIONS = 4000
 """The most equations of all runs together."""
 

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of ψ at x, which may be complex here. No derivative by n. DLMF 5.15.1."""
+    """The n-th derivative of ψ at x, which may be complex here; no derivative by n. DLMF 5.15.1."""
     return as_array(ops.polygamma(operand(n), operand(x)))
 
 

@@ -1,7 +1,7 @@
 """SciPy's ufuncs on traced arrays: a primitive or a function of func.special implements each.
 
 SciPy's module takes several times as long to import as func.special, and traced and compiled code may never need it. So
-registrations for its ufuncs wait for the first ufunc without a traced version after that import.
+registrations for its ufuncs wait for the first ufunc without a traced version after the import of that module.
 """
 
 from __future__ import annotations

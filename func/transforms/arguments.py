@@ -34,7 +34,7 @@ class Arguments:
 
     def __init__(self, specs: list[Any] | None, leaves: list[Any], active: list[int]) -> None:
         self.specs = specs
-        """The structure of each tree, None for one that is an array or number; just None where all of them are."""
+        """The structure of each tree, None for one that is an array or number; just None if all of them are."""
         self.leaves = leaves
         self.active = active
 
@@ -165,8 +165,8 @@ def _with_inactive(
 ) -> tuple[Sequence[Array], Sequence[Array]]:
     """The tracers and arrays of the active leaves, followed by inactive arrays in the same memory.
 
-    The latter become read-only views: no trace would see a write to them, and the backward pass saves traced values of
-    their memory without a copy.
+    The latter become read-only views, since no trace would see a write to them. The backward pass saves traced values
+    of their memory without a copy.
     """
     owners = {owner_of(leaf) for leaf in arrays}
 
@@ -568,8 +568,9 @@ class FlatCall:
         self.out_spec: Any = None
 
     def outputs(self, interpreter: Interpreter, values: Iterable[Any], is_repeated: bool = False) -> list[Array]:
-        """The leaves of the output for these active leaves. Notes its structure, and its aux as plain values. If the
-        call `is_repeated`, the function gets copies.
+        """The leaves of the output for these active leaves; the function gets copies if the call `is_repeated`.
+
+        Notes the structure of the output, and its aux as plain values.
         """
         arguments = self.arguments.with_copies() if is_repeated else self.arguments
         args, kwargs = arguments.bound(values)

@@ -28,11 +28,11 @@ from func.numpy.sharing import note_nested_arguments, read_only, shared_groups
 
 F = TypeVar("F", bound=Callable[..., Any])
 Intercepts = bool | str | ModuleType | Iterable[str | ModuleType]
-"""The option `intercept` of the transforms: whether, and with which modules."""
+"""The option `intercept` of the transforms: a flag, or the modules for it."""
 
 
 def with_interception(function: F, intercepts: Intercepts) -> F:
-    """The function, run inside `func.intercept()` if the option says so."""
+    """The function, run inside `func.intercept()` if the option asks for it."""
     if intercepts is False:
         return function
     from func.host.interception import intercept  # start-up time

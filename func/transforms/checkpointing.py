@@ -32,8 +32,9 @@ def checkpoint(
     memory_limit: int | str | None = None,
     intercept: Intercepts = False,
 ) -> Callable[..., Any]:
-    """The same function, trading time for memory under reverse mode. It saves only the intermediate values that the
-    policy selects; the backward pass recomputes the others from the arguments.
+    """The same function, with less memory and more time in reverse mode.
+
+    It saves only the intermediate values that the policy selects; the backward pass recomputes the others.
 
     It composes with every transform to any order. func calls the function once and recomputes the operations that it
     applied, so random numbers and counters stay as they were. Derivatives flow to the arguments and to all traced
@@ -41,7 +42,7 @@ def checkpoint(
 
     Args:
         f: The function; plain NumPy code.
-        policy: Which values to save, one of `checkpoint_policies`; None saves nothing.
+        policy: The values to save, by one of `checkpoint_policies`; None saves nothing.
         memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as "2
             GiB". func traces the function and cuts it into as few segments as the limit allows. It saves the values
             that pass between segments and recomputes one segment at a time, or nothing if everything fits.
@@ -58,7 +59,7 @@ def checkpoint(
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
     if memory_limit is not None and policy is not None:
-        raise ArgumentError("func.checkpoint: memory_limit chooses what is saved; give either it or policy")
+        raise ArgumentError("func.checkpoint: memory_limit chooses the values to save; pass either it or policy")
     limit = None if memory_limit is None else parse_bytes(memory_limit, "checkpoint")
 
     def checkpointed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -77,7 +78,7 @@ def call_checkpointed(
 ) -> Any:
     """The value of a function, checkpointed; with `limit` in segments that save at most that number of bytes.
 
-    With `calls_again`, derivatives call it again instead of applying its recorded operations: for many operations on
+    With `calls_again`, derivatives call it again instead of applying its recorded operations. For many operations on
     small arrays the record needs more memory than the arrays.
     """
     closure = Closure(f, lambda value: type(value) is Tracer, stores=True)

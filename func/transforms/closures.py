@@ -38,7 +38,7 @@ class _CopiedNames(NamedTuple):
     """The first content of the replacement."""
     read: Callable[[Any], Any]
     write: Callable[[Any, Any, Any, _Own], None]
-    """Gives the original what the twin holds now: of the original, what the twin held first, and holds now."""
+    """Copies the content of the twin to the original: (the original, the twin's first content, the present one)."""
 
 
 Maker: TypeAlias = Callable[[_Build], Any]
@@ -67,7 +67,7 @@ class Closure:
         self._known: dict[int, tuple[Any, Maker | None]] = {}
         self._first: _Build | None = None
         self._arguments: tuple[list[_CopiedNames], dict[int, Any]] = [], {}
-        """The copies of containers that the first run gets as arguments; what the caller gave, by ids of copies."""
+        """The copies of containers that the first run gets as arguments; the caller's containers, by ids of copies."""
         self._is_written_back = not stores
         self._make = self._maker(function)
 
@@ -81,7 +81,7 @@ class Closure:
         return self._make(build)  # type: ignore[no-any-return]
 
     def write_back(self) -> None:
-        """Copy what the first run stored in its copies of attributes, variables, globals, lists and dicts to the
+        """Copy values that the first run stored in copies of attributes, variables, globals, lists and dicts to the
         originals.
         """
         build, self._first, self._is_written_back = self._first, None, True

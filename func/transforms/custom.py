@@ -67,7 +67,7 @@ class FlatFunction(Record):
     returns_written: bool = False
     """Whether these arguments are further outputs."""
     transform: str = "custom rule"
-    """What messages call it."""
+    """The name in messages."""
 
     def __call__(self, *leaves: Array) -> list[Array]:
         copies = self.copies(self.function, leaves)
@@ -424,9 +424,9 @@ def _with_dtype(dot: Array, out: Array) -> Any:
 class custom_vjp(CustomRule[P, R]):
     """Give a function a custom derivative by its pullback; forward mode transposes it.
 
-    `fwd(*args)` returns (out, residuals), and may call the function itself; `bwd(residuals, ct)` returns a tuple with
-    one cotangent per argument (None for zero). fwd takes the arguments at `nondiff_argnums`, or with a name in
-    `nondiff_argnames`, in place; bwd takes them first.
+    `fwd(*args)` returns (out, residuals), and may call the function itself. `bwd(residuals, ct)` returns a tuple with
+    one cotangent per argument (None for zero). At `nondiff_argnums`, or with a name in `nondiff_argnames`, fwd takes
+    arguments in place; bwd takes them first.
 
     Example:
         >>> import numpy as np, func
@@ -559,8 +559,9 @@ class _VjpBackward(Record):
 @keeps_parameters
 @transform
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns (out, pullback): the pullback maps the cotangent of the output to those of the arguments,
-    a tuple unless there is one.
+    """Give a function that returns (out, pullback) its own pullback as derivative.
+
+    The pullback maps the cotangent of out to those of the arguments: a tuple, unless there is only one argument.
 
     Example:
         >>> import func

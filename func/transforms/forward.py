@@ -50,8 +50,8 @@ def jvp(
         tangents: Tuple of the same tree, shapes and dtypes: the direction.
         argnums: Position or positions to move; None for all. `tangents` then has the structure of `grad`'s result: one
             tangent for an int, a tuple for a tuple.
-        argnames: Keyword argument or arguments to move, as in `grad`: one tangent for a string, a dict for a tuple, and
-            with a tuple of argnums (tangents, dict).
+        argnames: Keyword argument or arguments to move, as in `grad`. A string takes one tangent, a tuple a dict; with
+            a tuple of argnums: (tangents, dict).
         strict: Raise where an output does not depend on the primals, instead of returning a zero tangent.
         has_aux: The function returns (output, aux).
         intercept: Run the function inside `func.intercept()`; True, or its modules.
@@ -456,7 +456,7 @@ def _check_linear(program: Program, name: str) -> None:
     """A sum with a constant other than zero is affine rather than linear."""
     linear = set(program.inputs)
     known: dict[Any, Any] = dict(program.constants)
-    """The numbers of what does not depend on the inputs."""
+    """The parts of the outputs that do not depend on the inputs."""
 
     def is_linear(x: Any) -> bool:
         return hasattr(x, "serial") and x in linear
@@ -586,8 +586,9 @@ def ggnvp(
     intercept: Intercepts = False,
     **kwargs: Any,
 ) -> Any:
-    """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
-    and H the Hessian of the loss with respect to the model's output.
+    """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v.
+
+    J is the Jacobian of the model, and H the Hessian of the loss with respect to the model's output.
 
     The model takes other keywords; argnums and argnames select from its arguments as in `hvp`.
 

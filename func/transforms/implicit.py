@@ -35,7 +35,7 @@ from func.transforms.transformed import transform
 
 
 class Problem(NamedTuple):
-    """An equation and its solver; traced values may hide anywhere inside."""
+    """An equation and its solver; both may use traced values that are not arguments."""
 
     residual: Callable[..., Any]
     """(x, aux, *params): a tree with as many numbers as x, zero at the solution."""
@@ -49,9 +49,7 @@ class Problem(NamedTuple):
     check: Callable[..., None] | None = None
     """(x, aux, residual function of x, Jacobian): checks a solution before its derivative."""
     jacobian: Callable[..., Any] | None = None
-    """(x, aux, *params): the real, structured derivative of the residual with respect to x; None for forward mode along
-    each number.
-    """
+    """(x, aux, *params): the structured derivative of the residual in x; None for forward mode along each number."""
     native: Callable[..., tuple[Any, Any]] | None = None
     """(otherwise, values, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled
     code, which otherwise(values) calls."""
@@ -186,7 +184,7 @@ def solved_dense(matrix: Array, side: Array) -> Array:
     except np.linalg.LinAlgError as error:
         raise SingularSystemError(
             f"the equation of an implicit function has a singular Jacobian at the solution{at_line()}\n"
-            "There the solution is no differentiable function of its parameters."
+            "There the solution is not a differentiable function of its parameters."
         ) from error
 
 
@@ -252,7 +250,7 @@ def custom_root(
     Args:
         f: f(x, *params), a tree with as many numbers as x. x may be a tree.
         solve: solve(g, x0) returns a root of g(x) = f(x, *params). It gets plain numbers, or traced ones under `vmap`
-            and `jit`, and needs no derivative. Under `jit` write it with func.while_loop, or call outside code by
+            and `jit`, and needs no derivative. Under `jit` it needs func.while_loop, or outside code by
             func.pure_callback.
         tangent_solve: tangent_solve(g, y) returns the x with g(x) = y for a linear function g, as for `solve` of
             `custom_linear_solve`. The default solves with the dense Jacobian of f.

@@ -213,7 +213,7 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
 def _complex_row(linear: Callable[[Array], list[Array]], v: Array) -> list[Array]:
     """The row of a complex output of real inputs: the pullback of v is its real part, that of i v the imaginary.
 
-    Likewise the column of a complex input of real outputs, from tangents: the gradient's convention.
+    Tangents give the column of a complex input of real outputs in the same way. This is the gradient's convention.
     """
     pairs = zip(linear(v), linear(multiply(v, 1j)), strict=True)
     return [convert(make_complex(real, imaginary), dtype=dtype_of(v)) for real, imaginary in pairs]
@@ -394,8 +394,8 @@ def jacobian(
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
-    Args as in `jacrev`; mode is "auto", "fwd" or "rev". "auto" evaluates the output shape once abstractly, or
-    concretely if the function's Python depends on values.
+    Args as in `jacrev`; mode is "auto", "fwd" or "rev". To compare sizes, "auto" evaluates the output shape once
+    abstractly, or concretely if the function's Python depends on values.
 
     With sparse=True the result is a SciPy array of shape (elements of the outputs, elements of the arguments), as from
     `func.sparse_jacobian`. With sparse="auto" it is sparse if the pattern needs at most a quarter of the products,
@@ -421,7 +421,7 @@ def jacobian(
         raise ArgumentError("func.jacobian: executor is for dense Jacobians; leave out one of sparse and executor")
     if sparse and (has_aux or holomorphic):
         raise ArgumentError(
-            "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
+            "func.jacobian: a sparse Jacobian has real outputs alone; leave out has_aux and holomorphic"
         )
     sparse_of = WIRING.sparse_jacobian_of(f, argnums, argnames, sparse) if sparse else None
 
@@ -475,7 +475,7 @@ def hessian(
         mode: "auto" or "fwd-rev" (forward over reverse), "rev-rev", "fwd-fwd", "rev-fwd": outer, then inner mode.
         chunk_size: Columns (rows) at a time, to bound memory.
         holomorphic: Needed for complex arguments; gives the complex second derivatives of a holomorphic function.
-        memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
+        memory_limit: The most memory that a call may need, which determines the chunks; see `jacrev`.
         progress: Show a progress bar over the chunks.
         executor: Where chunks of columns (rows) are computed, as in `vmap`.
         intercept: Run the function inside `func.intercept()`; True, or its modules.

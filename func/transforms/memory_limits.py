@@ -190,7 +190,7 @@ class ChunkPlan:
 
     @contextmanager
     def _worded(self) -> Iterator[None]:
-        """A scope around a trace: its errors say the purpose of the trace."""
+        """A scope around a trace: its errors name the purpose of the trace."""
         try:
             yield
         except StagingError as error:

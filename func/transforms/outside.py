@@ -58,9 +58,9 @@ def pure_callback(f: Callable[..., Any], result_shape: Any, *args: Any, vmap_met
         result_shape: A tree like the result, of objects with `shape` and `dtype`, such as the result of
             `func.eval_shape`.
         args: Trees of arrays.
-        vmap_method: What `vmap` does: "sequential" calls the function for each batch element; with "broadcast_all"
-            and "expand_dims" it gets leading batch axes (of length one where an argument has none, for the latter),
-            and returns them; None is an error.
+        vmap_method: The behaviour under `vmap`. "sequential" calls the function for each batch element. With
+            "broadcast_all" and "expand_dims" it takes and returns leading batch axes; for the latter, of length one
+            where an argument has none. None raises an error.
 
     Raises:
         CustomRuleError: The result has another tree, shape or dtype than `result_shape` (a TypeError).

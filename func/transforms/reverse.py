@@ -295,8 +295,8 @@ def vjp(
         primals: Its positional arguments. `f` takes other keywords.
         argnums: Position or positions to differentiate; None for all. `vjp_fn` then returns one cotangent for an int, a
             tuple for a tuple.
-        argnames: Keyword argument or arguments to differentiate, as in `grad`: one cotangent for a string, a dict for a
-            tuple, and with a tuple of argnums (cotangents, dict).
+        argnames: Keyword argument or arguments to differentiate, as in `grad`. A string gives one cotangent, a tuple a
+            dict; with a tuple of argnums: (cotangents, dict).
         has_aux: The function returns (output, aux).
         intercept: Run the function inside `func.intercept()`; True, or its modules.
 

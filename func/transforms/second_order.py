@@ -320,7 +320,7 @@ def directional_derivatives(
     the result is a list with a tuple for each direction. Each direction is one pass of `func.taylor`.
 
     Raises:
-        ArgumentError: The order is negative or no integer (a ValueError).
+        ArgumentError: The order is negative or not an integer (a ValueError).
 
     Example:
         >>> import numpy as np, func

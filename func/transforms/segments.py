@@ -20,7 +20,7 @@ from func.transforms.boundary import name_of
 from func.transforms.memory_limits import PLANNING, shown_bytes
 
 STEP = 0.85
-"""Segments that may take this share of what they took before are tried next."""
+"""The share of their latest size that segments may have in the next attempt."""
 
 
 class Segments(NamedTuple):

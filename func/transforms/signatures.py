@@ -16,7 +16,7 @@ P = ParamSpec("P")
 """The parameters of the function."""
 Options = ParamSpec("Options")
 R = TypeVar("R")
-"""What the function returns."""
+"""The result of the function."""
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

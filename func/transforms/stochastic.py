@@ -42,9 +42,8 @@ def hutchinson_trace(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
-    The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² / `samples`, over i ≠ j for
-    random signs and over all i and j for normal probes. For other A the variance is that of the symmetric part (A +
-    Aᵀ)/2.
+    The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² / `samples`: over i ≠ j for
+    random signs, over all i and j for normal probes. For other A the variance is that of the symmetric part (A + Aᵀ)/2.
 
     Args:
         f: A scalar function, or a vector field for `of="jacobian"`.
@@ -135,10 +134,10 @@ def hutch_plus_plus(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of a trace, with an error of 1/samples if few eigenvalues dominate (Hutch++).
 
-    A third of the products finds a basis Q of the dominant subspace, a third gives the trace there exactly, and a third
-    estimates the trace of the rest by `hutchinson_trace`. The variance is that of Hutchinson's estimate for the
-    projected matrix (I - QQᵀ) A (I - QQᵀ), at samples // 3 probes. The trace is exact if samples // 3 is at least the
-    size of the argument. Other arguments as of `hutchinson_trace`.
+    A third of the products finds a basis Q of the dominant subspace. A third gives the trace there exactly, and
+    `hutchinson_trace` estimates the rest by the last third. The variance is that of Hutchinson's estimate
+    for the projected matrix (I - QQᵀ) A (I - QQᵀ), at samples // 3 probes. The trace is exact if samples // 3 is at
+    least the size of the argument. Other arguments as of `hutchinson_trace`.
 
     Args:
         samples: The number of products with the matrix, at least 3 (6 with an error).

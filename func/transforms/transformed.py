@@ -158,9 +158,8 @@ def transform(
 ) -> FunctionOf[Options, T]:
     """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
 
-    All have the option `intercept`. Derives from its signature: the decorator form without `f`, if no option is
-    required; the options to show and pickle; the error for extra positional values. The result has the attributes of
-    the call.
+    All have the option `intercept`. The signature yields the decorator form without `f` (if no option is required), the
+    options to show and pickle, and the error for extra values. The result has the attributes of the call.
     """
     signature = inspect.signature(make)
     first, *parameters = signature.parameters.values()
@@ -196,9 +195,7 @@ def _remade(transform: Callable[..., Any], function: Callable[..., Any], options
 
 
 def as_written(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> str:
-    """The call that made a function: `func.grad(loss, argnums=0)`, with the differentiated arguments and the options
-    that differ from their defaults.
-    """
+    """The call that made a function: `func.grad(loss, argnums=0)`, with argnums and options other than the defaults."""
     from func.interpreters.program.content_keys import content_key  # start-up time
 
     defaults = {name: parameter.default for name, parameter in inspect.signature(transform).parameters.items()}

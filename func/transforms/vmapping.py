@@ -86,11 +86,11 @@ def vmap(
     Args:
         f: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.
         in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree of
-            these that is a prefix of the argument. One int applies to all. A dict may give keyword arguments their axes
-            as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
+            these. The tree is a prefix of the argument. One int applies to all. A last entry that is a dict gives
+            keyword arguments their axes: `in_dims=(0, {"scale": None})`; otherwise they map axis 0.
         out_dims: Where the mapped axis goes in each output; None for an output that is the same for the whole
             batch.
-        randomness: What func.random.Generator does inside: "error", "same" or "different" draws per element.
+        randomness: The draws of func.random.Generator inside: "error", "same" for all elements, or "different".
         chunk_size: Map this many elements at a time, to bound memory; "auto" measures the memory that
             few elements take, intermediate values included, and stays within 64 MiB.
         axis_name: A name for the axis (for func.collectives).
@@ -124,7 +124,7 @@ def vmap(
     if chunk_size is not None and chunk_size != "auto" and not is_count:
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
     if memory_limit is not None and chunk_size is not None:
-        raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")
+        raise ArgumentError("func.vmap: memory_limit chooses the chunks; pass either it or chunk_size")
     plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", f)
     if executor is not None:
         is_random = randomness != "error"
@@ -308,9 +308,7 @@ class BatchedCall:
         return whole, [True] * len(whole), spec
 
     def _run_measured(self, done: Chunks) -> int:
-        """The chunk size with a peak within AUTO_CHUNK_BYTES, measured by a first chunk of one element and a second one
-        of few.
-        """
+        """The chunk size with a peak within AUTO_CHUNK_BYTES, measured by a chunk of one element and one of a few."""
         size = 1
         for _ in range(2):
             start = done.stop

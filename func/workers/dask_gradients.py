@@ -77,12 +77,12 @@ class BlockwiseArray(NDArrayOperatorsMixin):
     ) -> BlockwiseArray:
         """A function of each block, and of the same block of others; other arguments go whole to every block.
 
-        `dtype` and `meta` exist for Dask's own method alone.
+        `dtype` and `meta` exist only for compatibility with Dask's method.
         """
         operands = [self, *others]
         for other in operands:
             if is_dask_array(other):
-                raise self._sums.error("Dask arrays that are no arguments", "Pass them as arguments.")
+                raise self._sums.error("Dask arrays that are not arguments", "Pass them as arguments.")
             if isinstance(other, BlockwiseArray) and other._cut != self._cut:
                 raise RaggedChunksError(
                     f"func.{self._sums.transform}: map_blocks of arrays with the chunks {self._cut} and {other._cut}"
@@ -218,7 +218,7 @@ class BlockSums:
         self.functions: list[Callable[..., Any]] = []
         self.totals: list[Any] = []
         self.slopes: Any = None
-        """Zeros that are added to the sums; derivatives by them are those by the sums."""
+        """Zeros that are added to the sums; derivatives by them are derivatives by the sums."""
 
     def array(self, number: int) -> BlockwiseArray:
         """The substitute for one of the Dask arrays in the function."""

@@ -44,10 +44,10 @@ def sum_over(
 
     Args:
         loss: Returns a real number for the parameters, a tree of arrays, and one sample.
-        data: The samples along the first axis of a tree of arrays, of which a tuple gives the loss several arguments:
-            NumPy arrays; memory-mapped ones, or paths of .npy files, which workers open; Zarr arrays; `dask.array`,
-            `dask.dataframe` (a sample is a dict of columns); a list of Dask futures of batches. Or a function that
-            makes an iterator of batches, for data larger than the memory.
+        data: The samples along the first axis of a tree of arrays; a tuple gives the loss several arguments. The arrays
+            may be NumPy's, Zarr's or Dask's, memory-mapped, or paths of .npy files, which workers open. Also Dask data
+            frames, with a dict of columns as a sample; or a list of Dask futures of batches. For data larger than the
+            memory: a function that makes an iterator of batches.
         executor: Computes the chunks, as in `vmap`; None for the calling thread, one after the other.
         reduce: "mean" or "sum".
         chunk_size: The number of samples of a chunk; by default as many as take 16 MiB or 50 ms. Dask's blocks, and
@@ -101,7 +101,7 @@ class SumOver:
         self._runner = ChunkRunner(engine, label, data=self._source, progress=progress, unit="samples")
         self._is_planned = False
         self._functions: dict[Any, Any] = {}
-        """The functions of chunks that were called before: workers know them."""
+        """The functions of chunks from earlier calls: workers know them."""
         self.__name__ = name_of(loss)
         self.__doc__ = f"The {reduce} of {name_of(loss)} over the data."
 

@@ -1,4 +1,4 @@
-"""The common interface of executors, and the peculiarities of the standard library's, joblib's and Dask's."""
+"""The common interface of executors, and the peculiarities of those of the standard library, joblib and Dask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUSY = threading.local()
 
 
 class ChunkEngine:
-    """An executor: the way of chunks to workers, and the loss of workers.
+    """An executor: how chunks get to workers, and what happens when workers are lost.
 
     Works with any object whose `submit(function, *args)` returns futures with `add_done_callback` and `result`.
     """
@@ -30,7 +30,7 @@ class ChunkEngine:
     """Whether a result can stay on its worker and be an argument of a later task."""
 
     name: str = ""
-    """What messages call it."""
+    """The name in messages."""
 
     def __init__(self, executor: Any) -> None:
         self.executor = executor
@@ -47,7 +47,7 @@ class ChunkEngine:
         return self._submit(compute, self._sealed(call, again), self._sealed(constants, again), active, task)
 
     def _sealed(self, parcel: Parcel, again: bool) -> Sent:
-        """A parcel as a task has it: with its content for as many tasks as there are workers."""
+        """A parcel for a task: with its content for the first tasks, as many as there are workers."""
         content, token = parcel.bytes(), parcel.token()
         if len(content) > SMALL and not again:
             count = self._sent.get(token, 0)
@@ -86,7 +86,7 @@ class ChunkEngine:
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel the tasks that have not begun."""
         for future in futures:
-            with contextlib.suppress(Exception):  # of an executor that is gone; each has its own kind
+            with contextlib.suppress(Exception):  # from an executor that is gone; each has its own kind
                 future.cancel()
 
     def replacement(self) -> ChunkEngine | None:
@@ -138,7 +138,7 @@ class ThreadEngine(HereEngine):
         return ChunkEngine.workers(self)
 
     def _done(self, function: Callable[..., Any], *args: Any) -> cf.Future[Any]:
-        if self.executor in getattr(_BUSY, "executors", ()):  # waiting for itself could take for ever
+        if self.executor in getattr(_BUSY, "executors", ()):  # a task that waits for itself could take forever
             return super()._done(function, *args)
         future: cf.Future[Any] = self._submit(_busy_with, self.executor, function, *args)
         return future
@@ -290,7 +290,7 @@ def on_dask(
 
 
 def closed(name: str) -> ExecutorError:
-    """The error for an executor that takes no tasks any more."""
+    """The error for an executor that takes no more tasks."""
     return ExecutorError(f"the executor {name} has been shut down\nMake a new one, and use it inside its `with` block.")
 
 

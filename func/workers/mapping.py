@@ -39,7 +39,7 @@ SHORTEST = 0.01
 FEWEST_CHUNKS = 32
 MOST_CHUNKS = 1024
 MOST_EQUATIONS = 5000
-"""Programs that are longer are not traced to their end to learn what they cost."""
+"""The most equations of a program that is traced to its end to learn its cost."""
 
 
 class Placeholder(ValueRecord):
@@ -220,7 +220,7 @@ def traced(fun: Callable[..., Any], operands: Sequence[Array], split: Sequence[b
 
 
 def rows_of_chunk(trace: Callable[[], Any], rows: int, is_sequential: bool) -> int:
-    """The number of rows of a chunk, from the cost of one of them; depends on the function and the arguments alone.
+    """The number of rows of a chunk, from the cost of one row; it depends on the function and the arguments alone.
 
     Each chunk pays the overhead of the equations once, or once a row if `is_sequential`. Long computations have at
     least 32 chunks, so that the last ones do not keep all workers waiting.
@@ -256,7 +256,7 @@ class DerivativeChunk(CalledChunk):
     ) -> None:
         super().__init__(function, values)
         self.active = [self.captured + self.places.index(i) for i in active]
-        """Which operands are differentiated."""
+        """Whether each operand is differentiated."""
         self.mode = mode
         self.holomorphic = holomorphic
         self.has_aux = has_aux
@@ -373,7 +373,7 @@ def check_executor(transform: str, executor: Any, **options: Any) -> None:
             raise ArgumentError(
                 f"func.{transform}: {name} does not go with executor\n"
                 + (
-                    "Give chunk_size: each worker has the memory of one chunk."
+                    "Pass chunk_size: each worker has the memory of one chunk."
                     if name == "memory_limit"
                     else "Draw random numbers from keys that are mapped (func.random.split)."
                     if name == "randomness"

@@ -24,7 +24,7 @@ from func.workers.shipping import Missing, Parcel
 from func.workers.tasks import ChunkTask, ResidentAnswer
 
 ATTEMPTS = 3
-"""How many times a chunk may lose its worker."""
+"""The number of times that a chunk may lose its worker."""
 PATIENCE = 5.0
 """Seconds without an answer after which an engine must check whether it still lives."""
 MOST_CALLS = 32
@@ -38,14 +38,15 @@ class ChunkPullbacks(Record):
     chunks: Sequence[Any]
     joined: Joined
     is_split: tuple[bool, ...]
-    """Which of the active operands are split."""
+    """Whether each active operand is split."""
 
     def __reduce__(self) -> Any:
         return type(None), ()  # elsewhere the forward runs repeat
 
 
 class ChunkRunner:
-    """Computes the chunks of `remote_map` calls on an engine. The chunks do not depend on the number of workers.
+    """Computes the chunks of `remote_map` calls on an engine. The number of workers does not affect the chunks.
+
     Runners are equal if they compute the same chunks of the same data on the same executor.
     """
 
@@ -222,7 +223,7 @@ class ChunkRunner:
 _OF_DASK = "KilledWorker", "FutureCancelledError", "FuturesCancelledError"
 _OF_RAY = "WorkerCrashedError", "OutOfMemoryError", "NodeDiedError", "RaySystemError"
 _LOST = frozenset([*_OF_DASK, *_OF_RAY])
-"""The errors of engines that repeat tasks themselves, when they have given up."""
+"""The errors of engines that repeat tasks themselves, after they have given up."""
 
 
 def _of_the_task(error: Exception) -> Exception:
@@ -261,7 +262,7 @@ class _Flow:
         """All chunks before this one have answered."""
         self.answered: set[int] = set()
         self.lost: dict[int, int] = {}
-        """How often a chunk was under way when a worker died; such chunks run alone."""
+        """The number of workers that died while a chunk was under way; such chunks run alone."""
         self.bar = None
         if runner.progress:
             from tqdm.auto import tqdm  # a widget in notebooks; only progress bars need it
@@ -309,7 +310,7 @@ class _Flow:
             yield i, answer if resident is None else (answer, resident)
 
     def fill(self) -> None:
-        """Start chunks up to two for each worker, and not too far ahead of the first one."""
+        """Start at most two chunks for each worker, and not too far ahead of the first one."""
         workers = self.engine.workers()
         room = 1 if self.lost else 2 * workers + 1
         while len(self.pending) < room:

@@ -19,11 +19,11 @@ from func.transforms.boundary import name_of
 SMALL = 1 << 14
 """Parcels of at most this many bytes go with every task: asking for one takes longer."""
 MOST_PARCELS = 16
-"""The number of parcels that a worker stores: the most recent ones."""
+"""The number of recent parcels that a worker stores."""
 
 
 class Sent(NamedTuple):
-    """A parcel as a task has it: its name, and its content unless the worker should have it."""
+    """A parcel in a task: its name, and its content unless the worker should have it."""
 
     token: str
     content: Any
@@ -40,7 +40,7 @@ class Parcel(Record):
 
     value: Any
     what: str
-    """What messages call it."""
+    """The name in messages."""
     _bytes: bytes | None = None
     _token: str = ""
 

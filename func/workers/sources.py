@@ -20,14 +20,14 @@ from func.errors import ArgumentError, RaggedChunksError
 from func.interpreters.core import Tracer
 
 CHUNK_BYTES = 1 << 24
-"""The default size of a chunk of data."""
+"""The default size of a chunk of data in bytes."""
 
 Chunk = tuple[int, int, Any]
 """First row, row after the last, and something with `load()`, which gives the leaves of the batch."""
 
 
 class Loaded(Record):
-    """Rows that go along with the task."""
+    """Rows that travel with the task."""
 
     leaves: Sequence[Any]
 
@@ -74,7 +74,7 @@ _OURS = 3
 
 
 def _memory(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Memory of this size: that of an earlier call if nothing refers to it any more."""
+    """Memory of this size: that of an earlier call if nothing else refers to it."""
     memories: list[Any] = _READ.__dict__.setdefault("memories", [])
     for known in memories:
         if size <= len(known) <= 2 * size and sys.getrefcount(known) <= _OURS:
@@ -190,7 +190,7 @@ def _store(leaf: Any, name: str) -> Any:
 
 
 class Batches:
-    """Batches that a function, or an iterable object, makes anew for every pass."""
+    """Batches that a function, or an iterable object, makes again for every pass."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -289,7 +289,7 @@ def leaves_of_blocks(blocks: Sequence[Any]) -> list[Any]:
 
 
 def tree_of_block(block: Any) -> Any:
-    """A partition of a data frame as {column: array}, anything else as it is."""
+    """A partition of a data frame as {column: array}; other values unchanged."""
     if hasattr(block, "columns") and hasattr(block, "to_numpy"):
         return {str(name): block[name].to_numpy() for name in block.columns}
     return block

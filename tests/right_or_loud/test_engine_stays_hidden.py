@@ -276,7 +276,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: func.tree.map(lambda a, b: a + b, P, {"w": 1}),
         f"trees of one structure, but got {W_B} and {{'w': *}}",
     ),
-    "ravel": (lambda: func.tree.ravel({"a": object()}), "func.tree.ravel: tree['a'] is no array of numbers"),
+    "ravel": (lambda: func.tree.ravel({"a": object()}), "func.tree.ravel: tree['a'] is not an array of numbers"),
     "unflatten": (lambda: func.tree.unflatten(func.tree.structure(P), [1]), f"{W_B} has 2 leaves, but got 1"),
     "program": (
         lambda: func.make_program(of_dict)(P)(X),

@@ -113,7 +113,7 @@ def test_keys_without_a_literal_are_refused(key: Any) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "lambda", "None", "__debug__", "a); EXECUTED.append(1)  #", ""])
 def test_keywords_that_are_no_names_are_refused(name: str) -> None:
-    with pytest.raises(func.errors.ArgumentError, match="is no name of Python; pass it in a dict"):
+    with pytest.raises(func.errors.ArgumentError, match="is not a name of Python; pass it in a dict"):
         func.to_source(lambda x, **k: x * k[name])(X, **{name: 2.0})
 
 

@@ -39,6 +39,7 @@ def test_a_limit_counts_words() -> None:
     assert found("word " * limit + "`code`.\n") == [(1, "long-sentence")]
     assert found("word " * limit + "$x^2 + y$ = 3.5.\n") == [(1, "long-sentence")]
     assert found(("Word" + " word" * 20 + " at 1.5, e.g. Here. ") * 3) == []
+    assert found(("Word" + " word" * 20 + " by J. Smith of x. ") * 3) == []
 
 
 PAGE = """# Title
@@ -111,6 +112,13 @@ class C:
         """
         Args:
             x: What is passed.
+            kind: "which is a value".
+            f: f(x) is a function.
+            so_many: f(x) or so many.
+
+        | which is a | cell of a table |
+        |---|---|
+        | a cell | so many |
             so_many: Returns ``so many`` and `so many`.
         """
 
@@ -127,7 +135,11 @@ def test_lines_of_a_module_without_its_code() -> None:
         (15, "so-many"),
         (19, "so-many"),
         (30, "relative-headline"),
-        (38, "so-many"),
+        (31, "relative-headline"),
+        (33, "so-many"),
+        (35, "relative-headline"),
+        (37, "so-many"),
+        (45, "so-many"),
     ]
 
 

@@ -1,7 +1,7 @@
 """scipy.fft: its transforms on traced and plain arrays; their derivatives are transforms too.
 
-SciPy's own functions reach these as a backend of SciPy's dispatch, while traced values exist; `overwrite_x` and
-`workers` are accepted and change nothing.
+While traced values exist, SciPy's functions reach these as a backend of SciPy's dispatch. They accept `overwrite_x` and
+`workers`, and ignore them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def _hermitian(name: str) -> Callable[..., Any]:
-    """The function of several axes of which the spectrum, or for inverses the array, is real."""
+    """The function of several axes for the axis whose spectrum (for inverses, array) is real."""
 
     def transform(x: Array, s: Any, axes: Any, norm: str | None) -> Array:
         if norm not in _SWAPPED:

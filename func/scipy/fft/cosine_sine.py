@@ -1,7 +1,7 @@
 """Discrete cosine and sine transforms of types 1 to 4, by complex or real Fourier transforms of twice the length.
 
-All are linear with real matrices, so derivatives are the transforms of tangents, and those of complex numbers are those
-of their real and imaginary parts.
+All are linear with real matrices. So derivatives are the transforms of tangents, and complex numbers are transformed by
+their real and imaginary parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from func.interpreters.core import Array
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
 NORMS = {"backward": 0, "ortho": 1, "forward": 2}
-"""What each norm scales: the inverse, both by the root, the forward transform."""
+"""The scaled part for each norm: the inverse, both by the root, the forward transform."""
 
 
 def array_of(x: Any) -> Array:
@@ -45,7 +45,7 @@ def resized(x: Array, n: int, axis: int) -> Array:
 
 
 def shape_and_axes(x: Array, s: Any, axes: Any) -> tuple[list[int], list[int]]:
-    """The lengths and the axes that a transform of several axes has, from what its caller gave."""
+    """The lengths and the axes of a transform of several axes, from the caller's arguments."""
 
     def integers(values: Any, what: str) -> list[int]:
         try:
@@ -146,7 +146,7 @@ _ENDS = {
     ("dct", 1): ((0, -1), math.sqrt(2)), ("dct", 2): ((0,), 1.0), ("dct", 3): ((0,), math.sqrt(2)),
     ("dst", 2): ((-1,), 1.0), ("dst", 3): ((-1,), math.sqrt(2)),
 }  # fmt: skip
-"""Which elements of the input orthogonal transforms scale, and by what; of type 2 they scale the output."""
+"""The input elements that orthogonal transforms scale, with the factors; for type 2, the output elements."""
 
 
 def _ends(n: int, places: tuple[int, ...], factor: float) -> Any:
@@ -156,7 +156,7 @@ def _ends(n: int, places: tuple[int, ...], factor: float) -> Any:
 
 
 def _one_axis(x: Array, kind: str, type: int, norm: int, orthogonal: bool) -> Array:
-    """The transform of the last axis of a real array, in its dtype; norm says what to scale, as `NORMS`."""
+    """The transform of the last axis of a real array, in its dtype; `norm` selects the scaling, as in `NORMS`."""
     dtype = x.dtype
     n = x.shape[-1]
     places, factor = _ENDS.get((kind, type), ((), 1.0)) if orthogonal else ((), 1.0)

@@ -53,7 +53,7 @@ def ifht(A: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0
 
 
 def fhtoffset(dln: Array, mu: Array, initial: Array = 0.0, bias: Array = 0.0) -> Array:
-    """The offset close to `initial` of low ringing, as scipy.fft.fhtoffset; the number of whole turns is constant."""
+    """The offset of low ringing close to `initial`, as scipy.fft.fhtoffset; the number of whole turns is constant."""
     if not holds_traced((dln, mu, initial, bias)):
         return scipy_hooks.original(_scipy.fhtoffset)(dln, mu, initial, bias)
     y = math.pi / (2 * dln)

@@ -1,4 +1,4 @@
-"""solve_bvp, whose solution differentiates by the collocation equations that it satisfies."""
+"""solve_bvp, whose solution differentiates by its collocation equations."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def solve_bvp(
     verbose: Any = 0,
     bc_tol: Any = None,
 ) -> Any:
-    """Solution of a boundary value problem, with derivatives in all that `fun`, `bc` and `S` reach.
+    """Solution of a boundary value problem, with derivatives in everything that `fun`, `bc` and `S` reach.
 
-    SciPy solves on numbers; states, unknown parameters `p` and the spline differentiate by the equations of collocation
-    on the mesh that it ended with, which depends on nothing. The guess has no derivative. A mesh that is traced, and
-    compiled code, where the number of its nodes is not known, are refused.
+    SciPy solves on numbers. States, unknown parameters `p` and the spline differentiate by the equations of collocation
+    on SciPy's final mesh, which is a constant. The guess has no derivative. A traced mesh raises an error, and so does
+    compiled code, where the number of nodes is unknown.
 
     Raises:
         UnsupportedFunctionError: In compiled code, or of a mesh that is traced (a TypeError).
@@ -77,9 +77,9 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _differentiated(fun: Any, bc: Any, singular: Any, result: Any) -> Any:
-    """The solution on traced values: what three of Newton's steps add to the numbers, as a derivative.
+    """The solution on traced values: the numbers, plus three Newton steps, which have the derivatives.
 
-    With each step twice as many orders of the derivative are right: up to the seventh.
+    Each step doubles the number of correct orders of the derivative: up to the seventh.
     """
     x, h = result.x, np.diff(result.x)
     size, count = result.y.shape

@@ -1,12 +1,12 @@
 """The solution of an initial value problem as a function of times, start, initial state and parameters.
 
-SciPy's solvers compute it on numbers. Its derivative is the solution of the variational equation, which the same solver
-computes together with the state, with the same tolerances (forward sensitivity):
+SciPy's solvers compute it on numbers. Its derivative is the solution of the variational equation. The same solver
+computes it together with the state, with the same tolerances (forward sensitivity):
 
     (dy/dq)' = ∂f/∂y dy/dq + ∂f/∂q,  q = (y0, p),    ∂y/∂t = f
 
-A start t0 that is traced is one of the parameters there, of f(t0 + τ, y) with the time τ since the start. The
-derivative of that solution is one of the same kind, so orders nest. States and parameters are real vectors here.
+There a traced start t0 is one of the parameters: of f(t0 + τ, y) with the time τ since the start. The derivative of
+that solution is a solution of the same kind, so orders nest. States and parameters are real vectors here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from func.transforms.custom import custom_jvp, custom_vjp
 
 
 class Solver(Protocol):
-    """What solves an equation on numbers: the states at times, of shape (times, n), and what else is known."""
+    """A solver of an equation on numbers: it returns the states at times, of shape (times, n), and other results."""
 
     def __call__(self, fun: Callable[..., Any], jacobian: Any, times: Any, t0: Any, y0: Any, order: int, /) -> Any: ...
 
@@ -35,7 +35,7 @@ class Solver(Protocol):
 class Flow(Record):
     """The solution of y' = f(t, y, p), y(t0) = y0, where y has `size` components.
 
-    `order` derivatives with respect to q, the initial state of order 0 and p, have been taken; the state holds them.
+    It is a derivative of order `order` with respect to q, the initial state of order 0 and p, which the state contains.
     """
 
     fun: Callable[..., Array]
@@ -48,7 +48,7 @@ class Flow(Record):
     quick: list[Quickened] | None = None
 
     def states(self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
-        """The states at times, of shape (times, size), and what else the solver tells of them."""
+        """The states at times, of shape (times, size), and the solver's other results."""
         count, moves = shape_of(times)[0], is_traced(t0)
         numbers = Numbers(self._on_numbers, count * self.size, self.others)
 
@@ -138,7 +138,7 @@ def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Seq
 
         a' = -aᵀ ∂f/∂y,    g' = -aᵀ ∂f/∂p
 
-    The state is solved backwards together with a and g, from the states that the times have.
+    It solves for the state backwards together with a and g, from the states at the times.
 
     Source: R. T. Q. Chen et al. (2018), arXiv:1806.07366, appendix B.
     """
@@ -157,7 +157,7 @@ def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Seq
         return flow.states(times, t0, y0, p, rest)
 
     def forward(times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> Any:
-        # Not by this function again: forward mode over reverse mode differentiates what stands here.
+        # Not by this function again: forward mode over reverse mode differentiates this code.
         outs = flow.states(times, t0, y0, p, rest)
         return outs, (times, t0, y0, p, list(rest), outs[0])
 

@@ -1,7 +1,7 @@
 """solve_ivp with derivatives in the initial state, the span, and the parameters of its functions.
 
-Where the numbers are known, SciPy solves on them, and its steps are taken again on traced values (`runge_kutta`,
-`radau`); for BDF and LSODA, and where `adjoint` says so, the derivative is another solution (`flows`).
+Where the numbers are known, SciPy solves on them, and func takes its steps again on traced values (`runge_kutta`,
+`radau`). For BDF and LSODA, and for some values of `adjoint`, the derivative is another solution (`flows`).
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def solve_ivp(
     max_steps: int = 4096,
     **options: Any,
 ) -> Any:
-    """Solution of an initial value problem, with derivatives in `y0`, `t_span`, `args` and all that `fun` reaches.
+    """Solution of an initial value problem, with derivatives in `y0`, `t_span`, `args` and everything `fun` reaches.
 
     The states, the values of `sol`, and the times and states of events differentiate, in both modes and to any order.
-    How steps are chosen is not differentiated. For Radau, BDF and LSODA, exact Jacobians are supplied where no `jac` is
-    given. In compiled code RK23, RK45, DOP853 and Radau are native loops, and `t_eval` says what is returned; BDF and
-    LSODA call SciPy. A solution that fails there is NaN from the time of the failure on, and at times
-    of `t_eval` that turn out to be outside of the span.
+    The choice of steps is a constant. Without `jac`, Radau, BDF and LSODA get exact Jacobians. In compiled code RK23,
+    RK45, DOP853 and Radau are native loops, and return the states at `t_eval`; BDF and LSODA call SciPy. A solution
+    that fails there is NaN from the time of the failure on. It is also NaN at times of `t_eval` that turn out to be
+    outside of the span.
 
     Args:
-        adjoint: How derivatives are computed. "discrete": of the steps that the solver takes; RK23, RK45, DOP853 and
-            Radau have it by default. "forward": the variational equation, solved together with the state; BDF and
-            LSODA have it by default. "continuous": the pullback solves the adjoint equation backwards; for many
-            parameters and few times, in reverse mode; not for equations that are stiff backwards. Forward mode solves
-            the variational equation.
-        max_steps: In compiled code: the most steps that a native loop takes, for which it reserves memory.
+        adjoint: The computation of derivatives. With "discrete", the default of RK23, RK45, DOP853 and Radau, they are
+            those of the solver's steps. With "forward", the default of BDF and LSODA, they solve the variational
+            equation together with the state. With "continuous" the pullback solves the adjoint equation backwards. This
+            is for reverse mode with many parameters and few times, and not for equations that are stiff backwards.
+            Forward mode then solves the variational equation.
+        max_steps: In compiled code: the most steps of a native loop, which reserves memory for them.
 
     Raises:
         ArgumentError: `adjoint` is none of these, or does not fit the method (a ValueError).
@@ -151,7 +151,7 @@ def _number_event(event: Any, rebuilt: Any) -> Any:
 
 
 def _formulas(solver: Any) -> Method | Collocation | None:
-    """The formulas of a method whose steps can be taken again."""
+    """The formulas of a method, for steps on traced values."""
     if not inspect.isclass(solver):
         return None
     if issubclass(solver, _scipy.Radau):
@@ -160,7 +160,7 @@ def _formulas(solver: Any) -> Method | Collocation | None:
 
 
 def _recorder(solver: Any, steps: list[Any]) -> Any:
-    """A solver that notes the starts, lengths and stages of the steps it takes."""
+    """A solver that records the starts, lengths and stages of its steps."""
 
     class Recorder(solver):  # type: ignore[misc]
         def _step_impl(self) -> Any:
@@ -176,7 +176,7 @@ def _recorder(solver: Any, steps: list[Any]) -> Any:
 def _with_jacobian(
     plain: Any, fun: Any, t_span: Any, y0: Any, method: Any, options: Any, args: Any, vectorized: bool
 ) -> Any:
-    """The solver with func's Jacobian, for a method that takes one and where func differentiates the function."""
+    """The solver with func's Jacobian, for a method that takes one and a function that func can differentiate."""
     name = method if isinstance(method, str) else getattr(method, "__name__", "")
     if name not in IMPLICIT or options.get("jac") is not None or options.get("jac_sparsity") is not None:
         return plain
@@ -199,7 +199,7 @@ def _with_jacobian(
 
 
 class _Problem:
-    """What is solved: the right-hand side as a function of a time and a state, the span, and the initial state."""
+    """The problem: the right-hand side as a function of a time and a state, the span, and the initial state."""
 
     def __init__(self, fun: Any, t_span: Any, y0: Any, vectorized: bool, args: Any) -> None:
         self.given = fun
@@ -216,7 +216,7 @@ class _Problem:
 
 
 def _right_side(fun: Any, args: tuple[Any, ...], vectorized: bool, dtype: Any) -> RightSide:
-    """The derivative of the state, in its dtype: a function whose traced values can be found."""
+    """The derivative of the state, in its dtype, as a function that exposes its traced values."""
     run = intercepted_call(fun)
 
     def right_side(t: Any, y: Array) -> Array:
@@ -261,7 +261,7 @@ def _check_compiled(t_eval: Any, t_span: Any, events: Any, dense_output: bool, k
 def _compiled(
     problem: _Problem, method: Any, t_eval: Any, dense_output: bool, max_steps: int, options: dict[str, Any]
 ) -> Any:
-    """The solution in compiled code, by a method whose steps can be taken again."""
+    """The solution in compiled code, by a method with native steps."""
     unknown = set(options) - {"rtol", "atol", "max_step", "first_step", "jac", "jac_sparsity", "min_step"}
     if unknown:
         raise UnsupportedFunctionError(f"solve_ivp takes no {sorted(unknown)} in compiled code{at_line()}")
@@ -278,7 +278,7 @@ def _compiled(
     places = np.arange(max_steps)
     ends = t0 + np.cumsum(lengths.h)
     starts = np.concatenate([np.reshape(t0, (1,)), ends[:-1]])
-    # The last step ends where the span does.
+    # The last step ends at the end of the span.
     is_last = (places == lengths.count - 1) & ~lengths.failed
     h = np.where(is_last, bound - starts, lengths.h) if is_traced(t0) or is_traced(bound) else lengths.h
     is_end = t_eval is not None and not dense_output and _are_ends(t_eval, problem.bound)
@@ -301,7 +301,7 @@ def _compiled(
 
 
 def _are_ends(t_eval: Any, bound: Any) -> bool:
-    """Whether the end of the span is all that is asked for."""
+    """Whether the caller asks for the end of the span alone."""
     if is_traced(bound) or holds_traced(t_eval):
         only = t_eval[0] if isinstance(t_eval, (list, tuple)) and len(t_eval) == 1 else None
         return only is bound and only is not None
@@ -312,7 +312,7 @@ def _are_ends(t_eval: Any, bound: Any) -> bool:
 def _replayed(
     problem: _Problem, method: Any, numbers: Any, steps: list[Any], t_eval: Any, dense_output: bool, events: Any
 ) -> Any:
-    """The steps that SciPy has taken, on traced values."""
+    """SciPy's steps on traced values."""
     t0, bound = problem.t0, problem.bound
     count = len(steps)
     if not count:
@@ -364,7 +364,7 @@ def _replayed(
 
 
 def _unfinished(y: Array, message: str) -> Array:
-    """The states up to a time that is not the end of the interval: to differentiate them gives a warning."""
+    """The states up to a time before the end of the interval: their derivative gives a warning."""
     line = user_line()
     text = f"scipy.integrate.solve_ivp ended before the end of its interval, at a time that is held: {message}"
 
@@ -409,7 +409,7 @@ def _event_values(
 ) -> tuple[list[Any], list[Any], Any]:
     """The times and states of events, by the equation event(t, y(t)) = 0, and the last of them.
 
-    Three of Newton's steps from the root have its derivatives up to the seventh order.
+    Three Newton steps from the root give the correct derivatives up to the seventh order.
     """
     functions = [events] if callable(events) else list(events)
     times, states, last, sign = [], [], None, 1 if ts[-1] >= ts[0] else -1

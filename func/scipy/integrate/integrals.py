@@ -1,6 +1,6 @@
 """An integral as a function of its limits and of the parameters of its integrand, with derivatives to any order.
 
-d/dp ∫ f(x, p) dx = ∫ ∂f/∂p dx, by the same rule of integration; the limits by Leibniz's rule, f(b) db - f(a) da.
+d/dp ∫ f(x, p) dx = ∫ ∂f/∂p dx, by the same rule of integration; limits follow Leibniz's rule, f(b) db - f(a) da.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from func.transforms.custom import custom_jvp
 
 
 class Rule(Protocol):
-    """How the components of an integrand are integrated, on plain numbers."""
+    """The integration of the components of an integrand on plain numbers."""
 
     def __call__(self, integrand: Callable[[Any], Array], size: int, a: Any, b: Any, /) -> Array: ...
 
 
 class Integral(Record):
-    """∫ weight(x) f(x, p) dx from a to b, of the components of f."""
+    """∫ weight(x) f(x, p) dx from a to b, for the components of f."""
 
     integrand: Integrand
     rule: Rule
@@ -34,10 +34,10 @@ class Integral(Record):
     has_moving_limits: bool = True
     """Whether the limits contribute to the derivative: those of a sum do not."""
     numbers: Numbers | None = None
-    """How the integral itself is computed, if not by the rule."""
+    """The computation of the integral itself, if the rule does not compute it."""
 
     def value(self, p: Array, rest: Sequence[Array]) -> list[Array]:
-        """The components of the integral, and what else there is to be known of it."""
+        """The components of the integral, and other results of the rule."""
         numbers = self.numbers or Numbers(self._by_rule, self.integrand.size)
         count = shape_of(p)[0]
         places = [i for i, limit in enumerate(self.limits) if is_traced(limit)]

@@ -1,11 +1,10 @@
 """Functions that SciPy computes on plain numbers, and their derivatives by other such functions.
 
-An integrand or the right-hand side of an equation is Python code that SciPy calls with numbers, in an order and number
-that it chooses. So the traced values that the code reaches (through arguments, closures, attributes) are found
-(`Parameters`), and packed into one real vector p: real and imaginary parts, one leaf after the other. SciPy computes
-with their numbers, eagerly or when compiled code runs. What depends on p smoothly (an integral, a solution) has a
-derivative that is a thing of the same kind, an integral of the derivative of the integrand; so it is computed in the
-same way, and orders nest.
+An integrand or the right-hand side of an equation is Python code that SciPy calls with numbers, whenever it likes.
+`Parameters` collects the traced values that the code reaches through arguments, closures and attributes. It packs them
+into one real vector p: real and imaginary parts, one leaf after another. SciPy computes with their numbers, eagerly or
+when compiled code runs. An integral or a solution that depends smoothly on p has a derivative of the same kind: the
+integral of the derivative, for example. The same code computes it, and orders nest.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FLOAT = np.dtype(float)
 
 
 class Parameters:
-    """The traced values that some functions and other objects hold, as one real vector and the rest.
+    """The traced values that some functions and other objects contain, as one real vector and the rest.
 
     `vector` holds real and imaginary parts of the inexact ones, `rest` the others (integers, bools).
     """
@@ -42,7 +41,7 @@ class Parameters:
 
     @property
     def is_traced(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any traced values."""
         return bool(self._leaves)
 
     def vector(self) -> Array:
@@ -54,12 +53,12 @@ class Parameters:
         return [value for value in self._closure.values if not is_inexact(dtype_of(value))]
 
     def rebuilt(self, vector: Array, rest: Sequence[Array] = ()) -> Any:
-        """The objects with these values in the place of the traced ones."""
+        """The objects with these values instead of the traced ones."""
         return self._closure.rebuilt(unpack(vector, self._leaves, rest))()
 
 
 class _Holder:
-    """A function of nothing that returns some objects; `Closure` looks into it."""
+    """A function without arguments that returns some objects; `Closure` looks into it."""
 
     def __new__(cls, objects: Any) -> Any:
         return lambda: objects
@@ -104,7 +103,7 @@ def is_plain(value: Any) -> bool:
 
 
 def check_plain(value: Any, name: str) -> Any:
-    """What a callback returned on plain numbers, refused if it is traced all the same."""
+    """The result of a callback on plain numbers; raises an error if it is traced."""
     if not is_plain(value):
         raise UnsupportedFunctionError(
             f"a function that {name} calls uses a traced value that func does not find{at_line()}\n"
@@ -114,9 +113,9 @@ def check_plain(value: Any, name: str) -> Any:
 
 
 class Quickened:
-    """A function of numbers that derivatives are taken of: compiled when it is called often, if that succeeds.
+    """A function of numbers to differentiate; compiled if it is called often and the compilation succeeds.
 
-    Code that decides by numbers cannot be compiled; it runs as it is.
+    Code that decides by numbers cannot be compiled; it runs unchanged.
     """
 
     ENOUGH = 60
@@ -140,7 +139,7 @@ class Quickened:
 
 
 class Integrand(Record):
-    """A real vector function of (x, p, *rest) and its derivatives in p; `order` many have been taken."""
+    """A real vector function of (x, p, *rest), after `order` derivatives in p."""
 
     call: Callable[..., Array]
     size: int
@@ -148,7 +147,7 @@ class Integrand(Record):
     quickened: Quickened | None = None
 
     def quick(self, *args: Any) -> Array:
-        """The value on plain numbers, of which there will be many."""
+        """The value on plain numbers; expects many calls."""
         if self.quickened is None:
             self.quickened = Quickened(self.call)
         return self.quickened(*args)
@@ -188,7 +187,7 @@ class ArrayIntegrand(Integrand):
 
 
 class Numbers(Record):
-    """What SciPy computes on plain numbers: `size` reals and, for information, `others` more without derivative."""
+    """SciPy's computation on plain numbers: `size` real results and `others` more without a derivative."""
 
     compute: Callable[..., tuple[Any, Sequence[Any]]]
     size: int
@@ -221,5 +220,5 @@ def known(value: Any) -> Any:
 
 
 def numbers_of(value: Any) -> Any:
-    """The plain array behind a value, for which a batch is split where its elements differ; None in compiled code."""
+    """The plain array behind a value; None in compiled code. A batch is split where its elements differ."""
     return None if is_abstract(value) else concrete(value)

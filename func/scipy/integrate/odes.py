@@ -47,10 +47,10 @@ def odeint(
     printmessg: Any = 0,
     tfirst: bool = False,
 ) -> Any:
-    """Solution of y' = func(y, t) by LSODA, with derivatives in `y0`, the times, `args` and all that `func` reaches.
+    """Solution of y' = func(y, t) by LSODA, with derivatives in `y0`, the times, `args` and everything `func` reaches.
 
     The derivative solves the variational equation together with the state, by odeint with the same tolerances. The
-    accuracy of LSODA is that of its tolerances, 1.5e-8 if none are given.
+    accuracy of LSODA is that of its tolerances, 1.5e-8 by default.
 
     Example:
         >>> import numpy as np, func
@@ -97,7 +97,7 @@ def odeint(
         whole = np.append(t0, asked)
         absolute = np.resize(atol, len(z0)) if np.ndim(atol) else atol
         relative = np.resize(rtol, len(z0)) if np.ndim(rtol) else rtol
-        # Variational equations take more steps than the state alone; the bound on steps is the caller's for that.
+        # Variational equations take more steps than the state alone, and the caller's bound is for the state.
         bound = mxstep if order == 0 else max(10 * mxstep, 50000)
         result, info = original(_scipy.odeint)(
             lambda t, z: fun(t, z), z0, whole, (), None if order == 0 else jac, 0, 1, rtol=relative, atol=absolute,
@@ -124,13 +124,13 @@ def odeint(
 
 @with_converters
 def ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
-    """`set_initial_value` of `ode` for a state or time that is traced."""
+    """`set_initial_value` of `ode` for a traced state or time."""
     return _started(self, np.atleast_1d(asarray(y)), t)
 
 
 @with_converters
 def complex_ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
-    """`set_initial_value` of `complex_ode` for a state or time that is traced."""
+    """`set_initial_value` of `complex_ode` for a traced state or time."""
     y = np.ravel(asarray(y))
     parts = np.ravel(np.stack([np.real(y), np.imag(y)], axis=1))
     self.tmp = np.zeros(shape_of(parts))
@@ -148,9 +148,9 @@ def _started(self: Any, y: Array, t: Any) -> Any:
 
 @with_converters
 def ode_integrate(self: Any, t: Any, step: bool = False, relax: bool = False) -> Array:
-    """`integrate` of `ode` and `complex_ode`, with derivatives in state, times and all that the function reaches.
+    """`integrate` of `ode` and `complex_ode`, with derivatives in state, times and everything the function reaches.
 
-    On traced values each call starts the integrator anew, with the state that the last one left.
+    On traced values each call starts the integrator again, from the state after the last call.
     """
     is_complex_ode = isinstance(self, _scipy.complex_ode)
     function = self.cf if is_complex_ode else self.f

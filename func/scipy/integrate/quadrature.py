@@ -1,8 +1,8 @@
 """Adaptive integrals of functions: quad, dblquad, tplquad, nquad, quad_vec.
 
 SciPy's codes choose their nodes by the numbers of the integrand. They run on numbers here too, and give SciPy's values.
-The derivative with respect to a parameter of the integrand is the integral of the integrand's derivative, by the same
-code with the same options, and limits follow Leibniz's rule: see `integrals`.
+The derivative with respect to a parameter is the integral of the integrand's derivative, by the same code with the same
+options. Limits follow Leibniz's rule: see `integrals`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def quad(
     """Integral of a function of one number by QUADPACK, with derivatives in limits and parameters.
 
     Parameters are the traced values that the integrand reaches: `args`, closures, attributes. The derivative is the
-    integral of the integrand's derivative, by quad with the same options. Where the integrand jumps at a place that
-    depends on a parameter, that is not the derivative of the integral; split the integral there, with the place as a
-    limit. The estimate of the error carries no derivative.
+    integral of the integrand's derivative, by quad with the same options. This is wrong if the integrand jumps at a
+    place that depends on a parameter. Split the integral there, with the place as a limit. The error estimate has no
+    derivative.
 
     Raises:
         NotDifferentiableError: `points` or `wvar` is traced, or a limit with a weight of kind "alg" (a TypeError).
@@ -127,12 +127,12 @@ def quad(
 
 @functools.cache
 def _drops_sign() -> bool:
-    """Whether SciPy integrates a complex function from the lower to the higher limit, whatever their order."""
+    """Whether SciPy integrates a complex function from the lower to the higher limit, regardless of their order."""
     return bool(original(_scipy.quad)(lambda x: 1.0 + 0.0j, 1.0, 0.0, complex_func=True)[0].real > 0)
 
 
 def _number(limit: Any) -> Any:
-    """A limit that is an array of one element, as the number it is."""
+    """A limit that is an array of one element, as a number."""
     return np.reshape(limit, ()) if shape_of(limit) != () and np.prod(shape_of(limit)) == 1 else limit
 
 
@@ -210,8 +210,8 @@ def _bound(limit: Any, x: tuple[Any, ...]) -> Any:
 def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None, full_output: bool = False) -> Any:
     """Integral over several variables by nested quad, with derivatives in parameters of integrand and limits.
 
-    The innermost variable comes first. Where only the integrand has parameters, its derivative is integrated as it is;
-    where limits have some, each integral is differentiated by itself, which takes longer.
+    The innermost variable comes first. If only the integrand has parameters, nquad integrates its derivative as a
+    whole. If limits have parameters, too, each of the nested integrals is differentiated, which takes longer.
     """
     args = () if args is None else tuple(args)
     of_function, of_ranges = Parameters((func, args)), Parameters((ranges, opts))
@@ -252,12 +252,12 @@ def _successive(
 
 
 class _Notes(Record):
-    """What nquad tells of its integrals."""
+    """Further results of nquad."""
 
     error: float = 0.0
     """The largest estimate of an error."""
     outermost: Any = 0.0
-    """That of the last integral: the estimate where it is traced, as those inside are computed on numbers."""
+    """The error estimate of the last integral for traced values, as the inner integrals run on numbers."""
     evaluations: int = 0
 
 
@@ -271,7 +271,7 @@ def _over_variable(
     full_output: bool,
     is_innermost: bool,
 ) -> Callable[[tuple[Any, ...]], Any]:
-    """The integral over one variable, as a function of those outside of it."""
+    """The integral over one variable, as a function of the outer ones."""
 
     def integral(outer: tuple[Any, ...]) -> Any:
         limits: Any = given(*outer, *args) if callable(given) else given

@@ -1,11 +1,11 @@
-"""The method Radau: the implicit Runge-Kutta formula of order 5, its controller in traced code, and its derivative.
+"""The method Radau: the implicit Runge-Kutta formula of order 5, with its controller in traced code and its derivative.
 
 A step of length h from (t, y) has the stages Z with Zᵢ = h Σⱼ Aᵢⱼ f(t + cⱼ h, y + Zⱼ), and ends at y + Z₃. The stages
-are an implicit function of t, h, y and the parameters of f, so that the derivative of a step takes one linear system,
-and nothing of the iteration that has found the stages. Step lengths are numbers, as for the explicit methods.
+are an implicit function of t, h, y and the parameters of f. So the derivative of a step takes one linear system and
+ignores the iteration that found the stages. Step lengths are numbers, as for the explicit methods.
 
-In compiled code the controller is a loop with SciPy's formulas: its simplified Newton iteration, its factors that are
-kept as long as they serve, its prediction of lengths.
+In compiled code the controller is a loop with SciPy's formulas: its simplified Newton iteration, its reuse of factors,
+its prediction of lengths.
 
 Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, sections IV.8 and IV.3.
 """
@@ -39,25 +39,25 @@ A = np.array(
 
 
 class Jacobian(NamedTuple):
-    """How the controller gets ∂f/∂y."""
+    """The source of ∂f/∂y for the controller."""
 
     at: Callable[[Any, Array], Array]
     is_constant: bool
 
 
 class State(NamedTuple):
-    """What the controller knows between attempts."""
+    """The state of the controller between attempts."""
 
     t: Any
     y: Array
     f: Array
     length: Any
-    """Of the next attempt."""
+    """For the next attempt."""
     before: Any
-    """The length with which the step before began; 0 where none is known."""
+    """The initial length of the previous step; 0 if unknown."""
     error_before: Any
     start_length: Any
-    """With which this step began."""
+    """The initial length of this step."""
     is_new: Any
     is_rejected: Any
     failed: Any
@@ -70,13 +70,13 @@ class State(NamedTuple):
     last: tuple[Any, Any, Array, Array]
     """The last accepted step (start, length, state, coefficients), which predicts the stages."""
     counts: Any
-    """Of accepted steps, attempts, evaluations of f, Jacobians, factorizations."""
+    """The counts of accepted steps, attempts, evaluations of f, Jacobians and factorizations."""
     lengths: Array
     stages: Array
 
 
 class Stages(NamedTuple):
-    """What the Newton iteration of an attempt has found."""
+    """The result of the Newton iteration of an attempt."""
 
     w: Array
     z: Array
@@ -105,7 +105,7 @@ class Collocation:
     stages = 3
 
     def jacobian(self, fun: RightSide, given: Any) -> Jacobian:
-        """∂f/∂y as the caller gives it, a function or a matrix, or func's."""
+        """∂f/∂y: the caller's function or matrix, or func's derivative."""
         if given is None:
             return Jacobian(lambda t, y: jacfwd(lambda y: fun(t, y))(y), False)
         if callable(given):
@@ -114,7 +114,7 @@ class Collocation:
         return Jacobian(lambda t, y: np.asarray(dense) * 1.0, True)
 
     def start(self, fun: RightSide, t: Any, y: Array) -> tuple[Array, ...]:
-        """What a path carries from step to step besides the state."""
+        """The values that a path carries from step to step, besides the state."""
         return ()
 
     def advance(
@@ -126,7 +126,7 @@ class Collocation:
         return y + z[2], (), formulas.P.T @ z if with_interpolant else None
 
     def at(self, step: TakenStep, t: Array) -> Array:
-        """The interpolant of steps at times: all fields may have leading axes, as the times do."""
+        """The interpolant of steps at times: like the times, all fields may have leading axes."""
         x = (t - step.t) / np.where(step.h == 0, 1.0, step.h)
         x, rows = x[..., None], np.moveaxis(step.coefficients, -2, 0)
         total = np.zeros_like(step.y)
@@ -174,7 +174,7 @@ def _as_known(stages: Array, *params: Any) -> tuple[Array, tuple[()]]:
 
 
 class _Controller:
-    """How lengths are chosen: the methods are the parts of one loop in traced code."""
+    """The choice of lengths: the methods are the parts of one loop in traced code."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _Controller:
         return is_before & (state.counts[0] < self.max_steps) & ~state.failed
 
     def attempt(self, state: Any) -> tuple[Any, ...]:
-        """One try of a step: accepted, rejected, or without stages."""
+        """One attempt of a step: accepted, rejected, or without stages."""
         state = State(*state)
         direction = self.direction
         least = 10 * np.abs(np.nextafter(state.t, direction * np.inf) - state.t)
@@ -237,7 +237,7 @@ class _Controller:
         is_done = found.converged & ~(error > 1) & ~failed
         safety = SAFETY * (2 * ITERATIONS + 1) / (2 * ITERATIONS + found.count)
         factor = safety * _predicted(length, before, error, state.error_before)
-        # A step without stages is tried with a new Jacobian, and then with half the length.
+        # After a failure to find stages, the step is tried with a new Jacobian, and then with half the length.
         again = ~found.converged & ~state.is_current
         shrunk = np.where(
             found.converged, length * np.where(factor > LEAST, factor, LEAST), length * np.where(again, 1.0, 0.5)
@@ -279,14 +279,14 @@ class _Controller:
         )
 
     def _begun(self, state: State, least: Any) -> tuple[Any, Any]:
-        """The length of an attempt within its bounds, and that of the step before, forgotten where they change it."""
+        """The length of an attempt within its bounds, and the previous length, unless the bounds change it."""
         is_long, is_short = state.length > self.max_step, state.length < least
         bounded = np.where(is_long, self.max_step, np.where(is_short, least, state.length))
         before = np.where(state.is_new & (is_long | is_short), 0.0, state.before)
         return np.where(state.is_new, bounded, state.length), before
 
     def _matrices(self, state: State, h: Any) -> tuple[Array, Any]:
-        """The Jacobian and the factors of this attempt: new ones where they are wanted."""
+        """The Jacobian and the factors of this attempt: new ones if needed."""
         jacobian = state.jacobian
         if not self.jacobian.is_constant:
             jacobian = cond(
@@ -334,7 +334,7 @@ class _Controller:
         return Stages(*while_loop(goes_on, improve, tuple(begun)))
 
     def _error(self, state: State, h: Any, new: Array, found: Stages, factors: Any) -> tuple[Any, Any]:
-        """The size of the estimated error relative to what is allowed, and how many evaluations it took."""
+        """(estimated error relative to the tolerance, number of evaluations)."""
         change = E @ found.z / h
         scale = self.atol + np.maximum(np.abs(state.y), np.abs(new)) * self.rtol
         error = _solve(factors[:2], state.f + change)
@@ -348,7 +348,7 @@ class _Controller:
 
 
 def _predicted(length: Any, before: Any, error: Any, error_before: Any) -> Array:
-    """By which factor the length may change, from the errors of two steps (K. Gustafsson's controller)."""
+    """The factor by which the length may change, from the errors of two steps (K. Gustafsson's controller)."""
     is_known = (before > 0) & (error != 0)
     ratio = np.where(is_known, error_before / np.where(error == 0, 1.0, error), 1.0) ** 0.25
     multiplier = np.where(is_known, length / np.where(is_known, before, 1.0) * ratio, 1.0)

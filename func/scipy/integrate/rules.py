@@ -32,9 +32,9 @@ def qmc_quad(
     qrng: Any = None,
     log: bool = False,
 ) -> Any:
-    """Integral by quasi-Monte Carlo; SciPy draws the points, and estimate and error differentiate at these.
+    """Integral by quasi-Monte Carlo: SciPy draws the points, at which estimate and error differentiate.
 
-    In compiled code the points are drawn once, when it is traced.
+    Compiled code draws the points once, during the trace.
     """
     if not holds_traced((a, b)) and not Closure(func).values:
         return original(_scipy.qmc_quad)(func, a, b, n_estimates=n_estimates, n_points=n_points, qrng=qrng, log=log)
@@ -62,7 +62,7 @@ def qmc_quad(
         )
     evaluate = _vectorized(func, a, b)
     low, high = np.minimum(a, b), np.maximum(a, b)
-    # np.minimum halves the derivative where limits are equal; the limits themselves have it whole.
+    # np.minimum halves the derivative where limits are equal; the limits themselves have all of it.
     low, high = np.where(a <= b, a, low), np.where(a <= b, b, high)
     sign = np.prod(stop_gradient(np.where(a <= b, 1.0, -1.0)))
     volume = np.prod(high - low) / int(n_points)

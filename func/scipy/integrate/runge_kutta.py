@@ -1,11 +1,10 @@
-"""Explicit Runge-Kutta methods: which steps are taken, and the steps themselves on traced values.
+"""Explicit Runge-Kutta methods: the choice of steps, and the steps themselves on traced values.
 
-SciPy's controller chooses the steps by numbers. The differentiable pass takes the accepted steps again, with their
-lengths as numbers, so its derivative is that of what SciPy computes, but for the choice of the steps: the estimate of
-the error, which chooses them, is not differentiated. Only the last step, which ends where the span does, has a length
-that depends on the span.
+SciPy's controller chooses the steps by numbers. The differentiable pass takes the accepted steps again, with constant
+lengths. Its derivative is that of SciPy's result at this choice of steps: it ignores the error estimate. Only the last
+step, which ends at the end of the span, has a length that depends on the span.
 
-In compiled code the controller is a loop in traced code, with SciPy's formulas, that writes the lengths of the accepted
+In compiled code the controller is a loop in traced code, with SciPy's formulas. It writes the lengths of the accepted
 steps into an array of `max_steps` places; a scan over the places takes the steps again.
 """
 
@@ -29,13 +28,13 @@ from func.transforms.custom import stop_gradient
 RightSide = Callable[[Any, Array], Array]
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 BLOCK = 64
-"""In compiled code: how many places for steps are passed over at once where they are empty."""
+"""In compiled code: the number of empty places for steps to skip at once."""
 LARGE = 2**25
-"""From this number of saved values on, the pullback computes the stages of its steps again."""
+"""The number of saved values from which on the pullback recomputes the stages of its steps."""
 
 
 class TakenStep(Record):
-    """What a step leaves behind: its start, its length, and the coefficients of its interpolant."""
+    """The results of a step: its start, its length, and the coefficients of its interpolant."""
 
     t: Any
     h: Any
@@ -67,7 +66,7 @@ class Method:
         return chosen_lengths(self, *problem)
 
     def error_norm(self, slopes: Sequence[Array], h: Any, scale: Array) -> Array:
-        """The size of the estimated error, relative to what is allowed."""
+        """The estimated error relative to the tolerance."""
         count = shape_of(scale)[0]
         if not self.is_dop853:
             return np.sqrt(_squares(combined(self.solver.E, slopes) * h / scale) / count)
@@ -90,18 +89,18 @@ class Method:
         return np.stack([*rows, *[h * combined(row, extended) for row in self.solver.D]])
 
     def start(self, fun: RightSide, t: Any, y: Array) -> tuple[Array, ...]:
-        """What a path carries from step to step besides the state."""
+        """The values that a path carries from step to step, besides the state."""
         return (fun(t, y),)
 
     def advance(
         self, fun: RightSide, t: Any, y: Array, carried: Any, h: Any, stages: Any, with_interpolant: bool
     ) -> tuple[Array, tuple[Array, ...], Array | None]:
-        """The end of a step, what it carries on, and the coefficients of its interpolant."""
+        """The end of a step, its carried values, and the coefficients of its interpolant."""
         new, f_new, slopes = self.step(fun, t, y, carried[0], h)
         return new, (f_new,), self.interpolant(fun, t, y, h, new, slopes) if with_interpolant else None
 
     def at(self, step: TakenStep, t: Array) -> Array:
-        """The interpolant of steps at times: all fields may have leading axes, as the times do."""
+        """The interpolant of steps at times: like the times, all fields may have leading axes."""
         x = (t - step.t) / np.where(step.h == 0, 1.0, step.h)
         x, rows = x[..., None], np.moveaxis(step.coefficients, -2, 0)
         total = np.zeros_like(step.y)
@@ -115,7 +114,7 @@ class Method:
 
 
 def combined(weights: Any, values: Sequence[Array]) -> Array:
-    """The sum of values with these weights; those of weight zero are left out."""
+    """The sum of values with these weights, without those of weight zero."""
     total: Any = None
     for weight, value in zip(weights, values, strict=False):
         if weight != 0:
@@ -131,14 +130,14 @@ class Lengths(Record):
     """The accepted steps of a solution."""
 
     h: Array
-    """Their lengths, numbers; in compiled code zeros follow."""
+    """Their lengths, as numbers; in compiled code zeros follow."""
     count: Any
-    """How many there are: in compiled code an integer that is traced."""
+    """The number of steps; in compiled code a traced integer."""
     attempts: Any
     failed: Any = False
     """Whether the step became too small, or there were more steps than places."""
     stages: Any = ()
-    """Of an implicit method: (the stages of each step,)."""
+    """For an implicit method: (the stages of each step,)."""
     counts: Any = (0, 0, 0)
     """The numbers of evaluations, Jacobians and factorizations."""
 
@@ -241,7 +240,7 @@ class Path(Record):
 
     method: Any
     steps: TakenStep | None
-    """None where no interpolant was asked for."""
+    """None without an interpolant."""
     states: Array
     """The states at the ends of the steps, of shape (steps, n)."""
     last: Array
@@ -264,7 +263,7 @@ def taken(
     may_be_empty: bool,
     stages: tuple[Array, ...] = (),
 ) -> Path:
-    """Take steps that start at times t and have lengths h; of length zero there are none."""
+    """Take steps that start at times t and have lengths h; a length of zero means no step."""
 
     def step(state: tuple[Array, Any], place: tuple[Array, ...]) -> tuple[tuple[Array, Any], Any]:
         (y, carried), (t, h, *known) = state, place
@@ -302,7 +301,7 @@ def taken(
 
 
 def _in_blocks(one: Any, none: Any, state: Any, places: tuple[Array, ...]) -> Any:
-    """A scan over places of which most may be empty, in blocks that are left out where they are.
+    """A scan over places, mostly empty, in blocks; it skips empty blocks.
 
     The pullback computes the steps of a block again.
     """
@@ -322,7 +321,7 @@ def _in_blocks(one: Any, none: Any, state: Any, places: tuple[Array, ...]) -> An
 
 
 def _in_segments(one: Any, state: Any, places: tuple[Array, ...]) -> Any:
-    """A scan whose pullback keeps the states between segments, and computes each segment again."""
+    """A scan whose pullback saves the states between segments, and computes each segment again."""
     count = shape_of(places[0])[0]
     length = int(np.ceil(np.sqrt(count)))
     outs: list[Any] = []

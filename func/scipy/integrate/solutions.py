@@ -45,7 +45,7 @@ class _Interpolant(DenseOutput):  # type: ignore[misc]
 
 
 def segments_of(ts: Any, t: Any, side: Any = None) -> Any:
-    """The steps that times lie in, as SciPy's OdeSolution finds them."""
+    """The steps that contain times, by the rule of SciPy's OdeSolution."""
     if ts[-1] >= ts[0]:
         return np.clip(np.searchsorted(ts, t, side=side or "left") - 1, 0, len(ts) - 2)
     place = np.clip(np.searchsorted(ts[::-1], t, side=side or "right") - 1, 0, len(ts) - 2)
@@ -70,7 +70,7 @@ class CompiledSolution:
 
 
 def within_span(y: Array, t_eval: Any, t0: Any, bound: Any) -> Array:
-    """States at times that compiled code knows: NaN where they are not within the span."""
+    """States at the times of compiled code: NaN for times outside of the span."""
     if not holds_traced((t_eval, t0, bound)):
         return y
     times, ends = held(asarray(t_eval)), np.stack([held(t0) * 1.0, held(bound) * 1.0])

@@ -1,4 +1,4 @@
-"""tanhsinh, nsum and cubature: SciPy's codes for functions of arrays, with derivatives as those of quad."""
+"""tanhsinh, nsum and cubature: SciPy's integrators of functions of arrays, differentiated in the same way as quad."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def tanhsinh(
 ) -> Any:
     """Integrals of an elementwise function, one for each element of the limits and `args`, with derivatives in these.
 
-    `kwargs` are further arguments by name, with any version of SciPy. On traced values each element is integrated by
-    itself, and `callback` is not supported.
+    `kwargs` are further arguments by name, with any version of SciPy. Traced values are integrated element by element,
+    without `callback`.
     """
     f, args = _positional(f, args, kwargs)
     options = {"maxlevel": maxlevel, "minlevel": minlevel, "atol": atol, "rtol": rtol}
@@ -103,7 +103,7 @@ def tanhsinh(
         held = Numbers(compute, 1, avals)
         level, *others = held.on(*[stop_gradient(x) for x in (a, b, p)], *rest)
 
-        # log ∫ exp f = c + log ∫ exp(f - c), where c is the number that the left side is.
+        # log ∫ exp f = c + log ∫ exp(f - c), where c is the number on the left side.
         def relative(x: Any, p: Array, c: Array, *rest: Array) -> Array:
             f, args = parameters.rebuilt(p, rest)
             return real_columns(np.exp(f(x, *args) - c), False)
@@ -168,9 +168,9 @@ def nsum(
     maxterms: Any = (2**20),
     tolerances: Any = None,
 ) -> Any:
-    """Sums of an elementwise function, with derivatives in `a`, `step`, `args` and all that the function reaches.
+    """Sums of an elementwise function, with derivatives in `a`, `step`, `args` and everything the function reaches.
 
-    The number of terms, which `b` says, has no derivative. Each element is summed by itself on traced values.
+    The number of terms, which `b` determines, has no derivative. Traced values are summed element by element.
     """
     f, args = _positional(f, args, kwargs)
     if not Parameters((f, args)).is_traced and not holds_traced((a, b, step)):
@@ -190,7 +190,7 @@ def nsum(
                 "Sum f(k * step) over integers k, with the step as a parameter."
             )
         parameters = Parameters((f, args, a, step) if moves else (f, args))
-        # What the sum is over: whole numbers j where the terms move, f(a + j * step).
+        # The sum is over whole numbers j where the terms move, f(a + j * step).
         a, b, step = [stop_gradient(x) if is_traced(x) else x for x in (a, b, step)]
         low, high = (0.0, np.floor((b - a) / step)) if moves else (a, b)
 
@@ -237,7 +237,7 @@ def cubature(
     workers: Any = 1,
     points: Any = None,
 ) -> Any:
-    """Integral of a function of points (rows) over a box, with derivatives in the box, `args` and what `f` reaches.
+    """Integral of a function of points (rows) over a box, with derivatives in the box, `args` and the closure of `f`.
 
     For the derivative the box is mapped to the unit cube. On traced values the result has no `regions`.
     """
@@ -260,7 +260,7 @@ def cubature(
     size = int(np.prod(shape)) * (2 if is_complex else 1)
 
     def place(u: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """The point of the box that stands at u, and the volume that it stands for."""
+        """The point of the box for the point u of the unit cube, and the ratio of volumes."""
         if not moves:
             return u, np.ones(())
         from_low, from_high = is_infinite[1] & ~is_infinite[0], is_infinite[0] & ~is_infinite[1]

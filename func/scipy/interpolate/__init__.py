@@ -1,11 +1,11 @@
 """scipy.interpolate on traced and plain arrays: interpolators, splines and piecewise polynomials.
 
-Interpolators are objects of SciPy's classes, which keep traced nodes and coefficients. SciPy's own Python code checks
-data, makes objects and derives others from them; func has versions of what SciPy compiles or decides by values.
+Interpolators are objects of SciPy's classes that store traced nodes and coefficients. SciPy's own Python code checks
+data, makes objects and derives others from them. func has versions of the parts that are compiled or decide by values.
 
 Values differentiate in the data, in the nodes or knots and in the query points. The interval of a point, the nearest
-point and a triangulation depend on numbers alone and have no derivative: at a breakpoint the derivative is that of the
-piece which SciPy evaluates there.
+point and a triangulation depend on numbers alone, and have no derivative. At a breakpoint the derivative is that of the
+piece that SciPy evaluates there.
 
 >>> import numpy as np, func
 >>> from scipy.interpolate import CubicSpline
@@ -41,7 +41,7 @@ _MODULES = (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecew
 globals().update(
     {name: value for module in _MODULES for name, value in vars(module).items() if name in target_names(_scipy)}
 )
-"""`Class_method` is what the hook of a method of SciPy's leads to, `_module_function` that of a private function."""
+"""Targets of hooks: `Class_method` for a method of a class of SciPy, `_module_function` for a private function."""
 
 _HOOKED = {row.lstrip("~=").partition(".")[0] for row in entries(_scipy, TABLE["scipy.interpolate"])}
 __all__ = [name for name in _scipy.__all__ if name in _HOOKED]

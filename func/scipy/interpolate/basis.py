@@ -1,7 +1,7 @@
 """Sums of B-splines on traced knots: their values, derivatives and antiderivatives.
 
-One function computes the basis functions that are not zero at points, or their derivatives, by the recurrence of
-de Boor and Cox on gathered knots; everything else sums coefficients with it.
+One function computes the nonzero basis functions at points, or their derivatives, by the recurrence of de Boor and Cox
+on gathered knots. All other functions sum coefficients with it.
 
 Source: C. de Boor (2001), A Practical Guide to Splines, chapter X.
 """

@@ -31,7 +31,7 @@ _ND_MODULE: Any = sys.modules[_scipy.NdBSpline.__module__]
 
 
 def _different(x: Any) -> Any:
-    """The different numbers of an array, or all of them where they are not known."""
+    """The distinct numbers of an array, or all of them if they are unknown."""
     known = known_value(operand(x))
     return x if known is None else np.unique(known)
 
@@ -59,7 +59,7 @@ def BSpline___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) ->
 
 
 def BSpline_integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
-    """The integral from a to b, differentiable in both; SciPy's asks which of them is larger."""
+    """The integral from a to b, differentiable in both; SciPy's code asks which limit is larger."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     a, b = reals(a), reals(b)
     if shape_of(a) or shape_of(b):
@@ -87,7 +87,7 @@ _bsplines__BSpline_insert_knot = traces(getattr(_MODULE, "_BSpline", _scipy.BSpl
 
 
 def _dierckx_find_interval(t: Any, k: int, x: Any, last: int, extrapolate: bool) -> int:
-    """The number of the interval in which a knot is inserted."""
+    """The number of the interval that gets another knot."""
     what = "the place of a new knot"
     knots, place = numbers(t, what), float(numbers(x, what))
     n = len(knots) - k - 1
@@ -99,7 +99,7 @@ def _dierckx_find_interval(t: Any, k: int, x: Any, last: int, extrapolate: bool)
 def BSpline_from_power_basis(cls: Any, pp: Any, bc_type: str = "not-a-knot") -> Any:
     """The spline that equals a traced CubicSpline.
 
-    It has the values at the nodes, and what the boundary condition says about the ends.
+    It has the same values at the nodes, and satisfies the boundary condition at the ends.
     """
     if not isinstance(pp, _scipy.CubicSpline):
         raise NotImplementedError(f"Only CubicSpline objects are accepted for now. Got {type(pp)} instead.")
@@ -117,7 +117,7 @@ def BSpline_from_power_basis(cls: Any, pp: Any, bc_type: str = "not-a-knot") -> 
 
 
 def BSpline_design_matrix(cls: Any, x: Any, t: Any, k: int, extrapolate: Any = False) -> Any:
-    """Refused: a sparse matrix holds plain numbers."""
+    """Raises an error: a sparse matrix holds plain numbers."""
     raise refuse(
         "scipy.interpolate.BSpline.design_matrix",
         "Write BSpline(t, np.eye(len(t) - k - 1), k)(x), which is the matrix as an array.",
@@ -139,7 +139,7 @@ def NdBSpline__bspline_derivative_along_axis(
 
 
 def NdBSpline_design_matrix(cls: Any, xvals: Any, t: Any, k: Any, extrapolate: Any = True) -> Any:
-    """Refused: a sparse matrix holds plain numbers."""
+    """Raises an error: a sparse matrix holds plain numbers."""
     raise refuse("scipy.interpolate.NdBSpline.design_matrix", "Evaluate an NdBSpline of unit coefficients.")
 
 

@@ -1,7 +1,7 @@
 """The cubic interpolant of scattered points in the plane that is smooth across triangles.
 
-Its gradients at the points make the total bending of the curves along all edges least, which is a linear system. It is
-solved to the last digit, where SciPy iterates to a tolerance: with func's default the values differ by that tolerance.
+Its gradients at the points minimise the total bending of the curves along all edges, which is a linear system. func
+solves it exactly; SciPy iterates to a tolerance, by which the values differ.
 
 Sources: R. W. Clough and J. L. Tocher (1965); P. Alfeld (1984), Comput. Aided Geom. Design 1, 169; G. Nielson (1983),
 Math. Comp. 40, 253, for the gradients.
@@ -19,7 +19,7 @@ from func.linalg import solve
 from func.scipy.interpolate.collocation import summed_at
 
 DENSE = 1000
-"""Up to how many points the system of gradients is a dense matrix."""
+"""The most points for which the system of gradients is a dense matrix."""
 
 
 def edges_of(tri: Any) -> tuple[Any, Any]:
@@ -41,7 +41,7 @@ def gradients(tri: Any, points: Array, values: Array) -> Array:
     diagonal = summed_at(4 * outer, i, n)
     gaps = fnp.take(values, j, axis=0) - fnp.take(values, i, axis=0)
     right = summed_at(6 * e[:, :, None] * gaps[:, None, :] / cube, i, n)
-    # A point of no triangle has no neighbours; its gradient is zero, as SciPy's.
+    # A point outside all triangles has no neighbours; its gradient is zero, as in SciPy.
     alone = np.bincount(i, minlength=n) == 0
     diagonal = diagonal + np.where(alone[:, None, None], np.eye(2), 0.0)
     blocks = fnp.concatenate([diagonal, 2 * outer])
@@ -97,9 +97,9 @@ def cubic_values(tri: Any, points: Array, values: Array, slopes: Array, found: A
 
 
 def _direction(tri: Any, points: Array, found: Array, corners: list[Array], k: int) -> Array:
-    """Where the line to the centroid of the neighbour across the k-th edge goes, along the edge.
+    """The place along the k-th edge to which the line from the centroid of the neighbour across this edge goes.
 
-    The derivative of the interpolant in this direction is linear along the edge, which makes it smooth; the direction
+    The derivative of the interpolant in this direction is linear along the edge, which makes it smooth. The direction
     is invariant under affine maps. At the rim it goes to the middle of the edge.
     """
     neighbour = fnp.take(tri.neighbors[:, k], found)

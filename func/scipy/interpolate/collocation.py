@@ -1,4 +1,4 @@
-"""Systems of B-splines at nodes: the knots that conditions ask for, and the coefficients that solve banded systems."""
+"""Systems of B-splines at nodes: knots for boundary conditions, and coefficients as solutions of banded systems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def band(rows: Array, first: Array, width: tuple[int, int], n: int, offset: int 
 
 
 def coefficients(x: Array, y: Array, t: Array, k: int) -> Array:
-    """The coefficients of the spline through values (n, …), which has as many knots as determine it."""
+    """The coefficients of the spline through values (n, …), with as many knots as determine it."""
     n, rest = shape_of(x)[0], shape_of(y)[1:]
     if 0 in shape_of(y):
         return fnp.zeros_like(y)
@@ -72,7 +72,7 @@ def periodic_coefficients(x: Array, y: Array, t: Array, k: int) -> Array:
         matrix = fnp.sum(fnp.where(columns[:, :, None] == np.arange(n), rows[:, :, None], 0.0), axis=1)
         c = solve(matrix, b, check_finite=False)
     else:
-        # Columns are renumbered so that the band lies around the diagonal; what remains are two corners.
+        # Columns are renumbered so that the band is around the diagonal; two corners remain.
         shift = half
         first = m - k - shift
         ab = band(rows, first, (k, k), n)
@@ -114,7 +114,7 @@ def summed_at(values: Array, places: Array, length: int) -> Array:
 def least_squares(rows: Array, first: Array, y: Array, n: int) -> Array:
     """The coefficients (n, …) that minimize |A c - y| for the rows of A, by banded normal equations.
 
-    A step of refinement makes up for what the normal equations lose; it changes no derivative.
+    A refinement step recovers the accuracy that the normal equations lose; it changes no derivative.
     """
     terms = shape_of(rows)[1]
     ab = gram(rows, first, n)

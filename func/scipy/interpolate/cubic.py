@@ -1,6 +1,6 @@
 """The slopes at the nodes of cubic interpolators; SciPy's own code checks the data and makes the object.
 
-The slopes of CubicSpline solve SciPy's tridiagonal system, with its boundary conditions; those of PchipInterpolator and
+The slopes of CubicSpline solve SciPy's tridiagonal system, with its boundary conditions. Those of PchipInterpolator and
 Akima1DInterpolator are means of neighbouring slopes, chosen by signs. At data where the choice changes, the derivative
 is that of the chosen side.
 """
@@ -21,12 +21,12 @@ from func.scipy.kinds.traces import numpy_with, part
 
 _prepare_input: Any = inspect.unwrap(_scipy.CubicHermiteSpline.__init__).__globals__["prepare_input"]
 _NAMESPACE = {"xp": np} if "xp" in inspect.signature(_prepare_input).parameters else {}
-"""The array namespace, which SciPy's function takes from 1.16 on."""
+"""The array namespace, an argument of SciPy's function from 1.16 on."""
 _validate_bc = part(
     _scipy.CubicSpline._validate_bc,
     np=numpy_with(allclose=lambda a, b, **options: fnp.all(fnp.isclose(a, b, **options))),
 )
-"""SciPy's check of conditions, which asks for one value where `np.allclose` asks for several."""
+"""SciPy's check of conditions, which asks for one value instead of the several of `np.allclose`."""
 
 
 def _prepared(x: Any, y: Any, axis: int) -> tuple[Array, Array, Array, int]:
@@ -135,7 +135,7 @@ def CubicSpline___init__(
 
 
 def _spline_slopes(x: Array, dx: Array, y: Array, bc: list[Any]) -> Array:
-    """The slopes at the nodes for which the second derivative is continuous.
+    """The slopes at the nodes with a continuous second derivative.
 
     In an inner node h[i] s[i-1] + 2 (h[i-1] + h[i]) s[i] + h[i-1] s[i+1] = 3 (h[i] m[i-1] + h[i-1] m[i]) with the
     slopes m of the chords; the boundary conditions are the first and the last equation.

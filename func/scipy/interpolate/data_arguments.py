@@ -1,4 +1,4 @@
-"""What the functions of scipy.interpolate share: conversions, checks that tracing allows, and SciPy's originals."""
+"""Common parts of func.scipy.interpolate: conversions, checks that allow tracing, and SciPy's original functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def common(*arrays: Array) -> list[Array]:
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition holds in all elements and batch elements; true where its values are not known."""
+    """Whether a condition holds in all elements and batch elements; true if its values are unknown."""
     value = known_value(condition)
     return value is None or bool(np.all(value))
 
@@ -57,7 +57,7 @@ def is_never(condition: Any) -> bool:
 
 
 def require(condition: Any, message: str) -> None:
-    """Raise ValueError where a condition is known not to hold in all elements."""
+    """Raise ValueError if a condition is known not to hold in all elements."""
     if not holds(condition):
         raise ValueError(message)
 
@@ -68,7 +68,7 @@ def is_traced(*values: Any) -> bool:
 
 
 def numbers(x: Any, what: str) -> Any:
-    """The plain array behind an argument, from which knots, neighbours or triangles are found.
+    """The plain array behind an argument that determines knots, neighbours or triangles.
 
     Under vmap the batch is split where its elements differ.
     """
@@ -115,7 +115,7 @@ def queries(x: Any) -> tuple[Array, tuple[int, ...]]:
 
 
 def shaped(out: Array, x_shape: tuple[int, ...], axis: int) -> Array:
-    """Values (queries, …) with the axes of the queries where the interpolation axis was."""
+    """Values (queries, …) with the axes of the queries in the place of the interpolation axis."""
     rest = shape_of(out)[1:]
     out = fnp.reshape(out, (*x_shape, *rest))
     if axis == 0 or not x_shape:
@@ -145,7 +145,7 @@ def first_axis(y: Array, axis: int) -> tuple[Array, int]:
 
 
 def is_finite(*arrays: Array) -> bool:
-    """Whether all numbers that are known are finite."""
+    """Whether all known numbers are finite."""
     return all([holds(fnp.isfinite(a)) for a in arrays])
 
 
@@ -158,7 +158,7 @@ def order_of(nu: Any) -> int:
 
 
 def picked(c: Array, *places: Array) -> Array:
-    """c[places] for indices that broadcast, which may be traced, of the leading axes."""
+    """c[places] for (possibly traced) indices of the leading axes, which broadcast."""
     shape = shape_of(c)
     count = len(places)
     flat: Any = 0

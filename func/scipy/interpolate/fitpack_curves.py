@@ -1,8 +1,8 @@
 """FITPACK's curves with traced data: (t, c, k) of splrep and splprep, and the classes of univariate splines.
 
 A spline through the data and one with given knots solve linear systems, and differentiate through them. Smoothing with
-s > 0 chooses knots from the numbers of the data; with the knots chosen, it differentiates too (`smoothing.py`).
-Smoothing of periodic data is refused.
+s > 0 chooses knots by the numbers of the data, and then differentiates too (`smoothing.py`). Smoothing of periodic data
+raises an error.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def splrep(
     if not -1 <= task <= 1:
         raise TypeError("task must be -1, 0 or 1")
     if task == 1:
-        raise refuse("scipy.interpolate.splrep with task=1", "It reuses knots of an earlier call: give them as t.")
+        raise refuse("scipy.interpolate.splrep with task=1", "It reuses knots of an earlier call: pass them as t.")
     if task == -1 and t is None:
         raise TypeError("Knots must be given for task=-1")
     if t is not None:
@@ -429,7 +429,7 @@ def _fit(
 def _chosen_by_scipy(
     self: Any, x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float
 ) -> tuple[Any, float, int]:
-    """What SciPy's object for plain data chooses, which starts with the knots that it had before."""
+    """The choices of SciPy's object for plain data, which starts with its earlier knots."""
     twin: Any = getattr(self, "_twin", None)
     if twin is None:
         twin = _scipy.UnivariateSpline(x, y, w, [first, last], k, s=s)

@@ -157,8 +157,8 @@ def _divided(x: Sequence[Array]) -> list[Array]:
 def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
     """The natural cubic spline that weighs distance from data against bending, as SciPy's function of the name.
 
-    Differentiable in nodes, values, weights and `lam`. Without `lam` the minimum of generalized cross-validation is
-    SciPy's, known to five digits, and so is its derivative, by the equation of a minimum.
+    Differentiable in nodes, values, weights and `lam`. Without `lam`, SciPy finds the minimum of generalized
+    cross-validation to five digits. Its derivative, by the equation of a minimum, has the same accuracy.
     """
     x, y = reals(x), reals(y, "y")
     n = shape_of(x)[0] if shape_of(x) else 0
@@ -222,7 +222,7 @@ def cross_validated(fit: Array, bend: Array, y: Array, w: Array) -> Array:
     if is_exact or not ends[0] < 0 < ends[1]:
         raise refuse(
             "scipy.interpolate.make_smoothing_spline without lam, where the score has no minimum in its range,",
-            "Give lam.",
+            "Pass lam.",
         )
     found: Array = custom_root(lambda lam: slope(lam, fit, bend, y), lambda _, start: start)(start)
     return found

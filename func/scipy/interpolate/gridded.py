@@ -1,7 +1,7 @@
 """Interpolation of data on rectangular grids, in any number of variables, and FITPACK's surfaces.
 
 Splines on grids are tensor products: their coefficients solve a banded system along each axis. SciPy solves one sparse
-system of all axes by an iteration to a tolerance, which its values differ by.
+system of all axes by an iteration to a tolerance, and its values differ by this tolerance.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TENSOR: set[str] = _scipy.RegularGridInterpolator._SPLINE_METHODS_ndbspl
 
 
 def _rgi__check_points(points: Any) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Rising grid vectors, and the axes along which they were falling; unknown vectors pass as rising."""
+    """Rising grid vectors, and the axes along which they were falling; unknown vectors count as rising."""
     grid, falling = [], []
     for i, p in enumerate(points):
         p = reals(p, "points")
@@ -61,7 +61,7 @@ def _rgi__check_points(points: Any) -> tuple[tuple[Array, ...], tuple[int, ...]]
 
 
 def RegularGridInterpolator__construct_spline(self: Any, method: str, solver: Any = None, **options: Any) -> None:
-    """No spline: evaluation solves banded systems, one axis after the other."""
+    """Not a spline: evaluation solves banded systems, one axis after another."""
 
 
 def RegularGridInterpolator___call__(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Array:
@@ -160,7 +160,7 @@ def _tensor_spline(grid: Sequence[Array], c: Array, degrees: Sequence[int]) -> t
 
 
 def _one_axis(p: Array, y: Array, x: Array, method: str, paired: bool) -> Array:
-    """Values (m, …) at m points of what goes through y (n, …) along its first axis.
+    """Values (m, …) at m points of the interpolant of y (n, …) along its first axis.
 
     With `paired` the next axis of y is that of the points, and each point has its own values.
     """
@@ -194,7 +194,7 @@ def _one_axis(p: Array, y: Array, x: Array, method: str, paired: bool) -> Array:
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
 ) -> Any:
-    """Interpolation on a rectangular grid, as scipy.interpolate.interpn; of FITPACK's surface func writes it anew."""
+    """Interpolation on a rectangular grid, as scipy.interpolate.interpn; func itself evaluates FITPACK's surfaces."""
     if method != "splinef2d":
         return in_original(_scipy.interpn, points, values, xi, method, bounds_error, fill_value)
     values = floats(values)
@@ -333,7 +333,7 @@ def RectBivariateSpline___init__(
 def _smooth(
     self: Any, x: Array, y: Array, z: Array, ends: list[Array], degrees: tuple[int, int], s: Any, maxit: int
 ) -> None:
-    """The surface of a smoothing condition; the knots are chosen among the numbers of x and y."""
+    """The surface for a smoothing condition; its knots are some of the numbers of x and y."""
     px, py, pz, *box, ps = [numbers(v, "what smoothing chooses") for v in (x, y, z, *ends, s)]
     options = {"maxit": maxit} if maxit != 20 else {}
     plain = _scipy.RectBivariateSpline(px, py, pz, [float(e) for e in box], *degrees, s=float(ps), **options)
@@ -407,7 +407,7 @@ def bisplrep(
     ky: int = 3, task: int = 0, s: Any = None, eps: float = 1e-16, tx: Any = None, ty: Any = None, full_output: int = 0,
     nxest: Any = None, nyest: Any = None, quiet: int = 1,
 ) -> Any:  # fmt: skip
-    """The least-squares surface with given knots (task=-1), as scipy.interpolate.bisplrep; smoothing is refused."""
+    """The least-squares surface with given knots (task=-1), as scipy.interpolate.bisplrep; does not smooth."""
     if task != -1:
         raise refuse("scipy.interpolate.bisplrep with task=0 or 1", _SURFACE_INSTEAD)
     if tx is None:
@@ -420,5 +420,5 @@ def bisplrep(
 
 
 def SmoothBivariateSpline___init__(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Refuses traced data."""
+    """Raises an error for traced data."""
     raise refuse("scipy.interpolate.SmoothBivariateSpline", _SURFACE_INSTEAD)

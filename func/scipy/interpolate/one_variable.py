@@ -1,6 +1,6 @@
 """interp1d with traced data: SciPy's object, evaluated by gathered neighbours.
 
-Points outside the nodes raise an error with `bounds_error`; where they are not known, in staged code, they get the fill
+Points outside the nodes raise an error with `bounds_error`. In traced code, where they are unknown, they get the fill
 value.
 """
 

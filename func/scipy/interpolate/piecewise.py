@@ -1,8 +1,8 @@
 """The compiled functions behind SciPy's piecewise polynomials, on traced values.
 
-The interval of a point is found by searchsorted, an integer without derivative; the coefficients of the interval are
-gathered and summed by Horner's scheme. At a breakpoint the derivative is that of the piece to its right, whose value
-SciPy gives there; the last breakpoint belongs to the last piece.
+searchsorted finds the interval of a point, an integer without a derivative. Horner's scheme sums the gathered
+coefficients of the interval. At a breakpoint the derivative is that of the piece to its right, as the value is in
+SciPy. The last breakpoint belongs to the last piece.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _ppoly_fix_continuity(c: Any, x: Any, order: int) -> None:
 
 
 def PPoly_integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Array:
-    """The integral from a to b, differentiable in both; SciPy's asks which of them is larger."""
+    """The integral from a to b, differentiable in both; SciPy's code asks which limit is larger."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     a, b = reals(a), reals(b)
     if shape_of(a) or shape_of(b):
@@ -147,7 +147,7 @@ BPoly_integrate = PPoly_integrate
 def PPoly_solve(self: Any, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
     """The points where the value is y; they differentiate by the implicit function theorem.
 
-    Where a jump passes y, and where a whole piece is y, the point is a breakpoint.
+    Where a jump crosses y, and where a whole piece equals y, the point is a breakpoint.
     """
     y = reals(y, "y")
     if extrapolate is None:
@@ -166,9 +166,9 @@ def PPoly_solve(self: Any, y: Any = 0.0, discontinuity: bool = True, extrapolate
 
 
 def _refined(c: Array, x: Array, y: Array, found: Any, values: Sequence[Any]) -> Array:
-    """Roots with the derivative of the implicit equation, or of the breakpoint that they are.
+    """Roots with the derivative of the implicit equation, or of the breakpoint at which they lie.
 
-    Each step of Newton's method from the root doubles the order of the derivatives that are right.
+    Each Newton step from the root doubles the number of correct orders of the derivatives.
     """
     plain = _scipy.PPoly.construct_fast(values[0], values[1])
     breaks = values[1]

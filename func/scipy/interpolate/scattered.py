@@ -1,7 +1,7 @@
 """Interpolation of scattered data: radial basis functions, triangulations, nearest neighbours.
 
-Neighbours and triangulations are found from the numbers of the points, which have no derivative; the values then
-differentiate in points, data and queries.
+Neighbours and triangulations depend on the numbers of the points, and have no derivative. The values differentiate in
+points, data and queries.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _KERNELS: dict[str, Callable[[Array], Array]] = {
 }
 """The kernels as functions of the squared distance."""
 DENSE = 1_000_000
-"""How many pairs of points are compared at once."""
+"""The number of pairs of points to compare at once."""
 
 
 LEAST = -1e150
-"""What stands for the logarithm of zero: times zero it is zero, alone it stands out."""
+"""A substitute for the logarithm of zero: times zero it is zero, and alone it is conspicuous."""
 
 
 def _logarithm(q: Array) -> Array:
-    """log q, so that q log q has the derivative 0 in the points of which q is the squared distance, where they meet.
+    """log q, such that q log q has the derivative 0 where points at the squared distance q meet.
 
-    Its second derivative there, which is -∞, comes out as a number of order `LEAST`.
+    Its second derivative there, which is -∞, is a number of order `LEAST`.
     """
     is_zero = q == 0
     return fnp.where(is_zero, LEAST, fnp.log(fnp.where(is_zero, 1.0, q)))
@@ -188,7 +188,7 @@ _RBF_NAMES = {
 
 
 def Rbf___init__(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Radial basis functions through points; norms are Euclidean or a function of yours."""
+    """Radial basis functions through points; norms are Euclidean or custom functions."""
     self.xi = fnp.stack([fnp.reshape(reals(a), (-1,)) for a in args[:-1]])
     self.N = shape_of(self.xi)[1]
     self.mode = kwargs.pop("mode", "1-D")
@@ -351,7 +351,7 @@ def _on_simplices(
 def _simplex_of(tri: Any, x: Array, tolerance: float) -> tuple[Array, Array]:
     """The simplex of each point (n, d), and whether there is none.
 
-    Few points are tried in all simplices, which needs no numbers; many are searched for by SciPy.
+    Few points are tried in all simplices, which needs no numbers; for many points SciPy searches.
     """
     d = shape_of(x)[1]
     if shape_of(x)[0] * len(tri.simplices) > DENSE:
@@ -377,7 +377,7 @@ def CloughTocher2DInterpolator___init__(
     """Cubic interpolation on triangles.
 
     The triangles are those of the numbers of the points; differentiable in points, values and queries. The gradients
-    solve their equations exactly, so that `tol` and `maxiter` are not used.
+    solve their equations exactly, without `tol` and `maxiter`.
     """
     _fill_scattered(self, points, values, fill_value, rescale)
     x, y, _, _ = self._parts

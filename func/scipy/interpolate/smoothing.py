@@ -1,8 +1,8 @@
 """Smoothing splines: the least jumps of the k-th derivative at given knots, at a given distance from the data.
 
-FITPACK chooses the knots among the data's arguments, and stops when the distance is close to the s that was asked for.
-Both are taken from it. With the knots chosen, the spline is c(q) = argmin |W (y - B c)|² + q |D c|², where q is such
-that the distance is the one that FITPACK attained; by this equation q and the coefficients are functions of the data.
+FITPACK chooses the knots among the data's arguments, and stops when the distance is close to the requested s. func
+takes both from it. With these knots, the spline is c(q) = argmin |W (y - B c)|² + q |D c|² for the q at which the
+distance is FITPACK's. This equation makes q and the coefficients functions of the data.
 
 Source: P. Dierckx, Curve and Surface Fitting with Splines (1993), 5.2 and 5.3.
 """
@@ -24,11 +24,11 @@ from func.transforms.custom import stop_gradient
 from func.transforms.implicit import custom_root
 
 FAR = 120.0
-"""How far log q may lie from where both terms are alike."""
+"""The largest distance of log q from where both terms are alike."""
 
 
 def knots_at_data(t: Any, plain_x: Any, x: Array, ends: tuple[Array, Array], k: int) -> Array:
-    """Plain knots as the data's arguments, or midpoints of two of them, that they are equal to."""
+    """Plain knots as the data's arguments, or as midpoints of two of them."""
     n = len(t)
     inner = t[k + 1 : n - k - 1]
     at = np.clip(np.searchsorted(plain_x, inner), 0, len(plain_x) - 1)
@@ -65,7 +65,7 @@ def jumps(t: Array, k: int) -> Array:
 
 
 def smoothed(x: Array, y: Array, w: Array, t: Array, k: int, distance: float, s: Any) -> Array:
-    """The coefficients (len(t), …) for data (m,) or (m, d) at this distance, which moves as s does."""
+    """The coefficients (len(t), …) for data (m,) or (m, d) at this distance, which follows s."""
     plain = [numbers(v, "what smoothing chooses") for v in (x, y, w, t)]
     start = _parameter(plain[0], plain[1], plain[2], plain[3], k, distance)
     system = _system(x, y, w, t, k, _scale(plain[0], plain[2], plain[3], k))
@@ -80,7 +80,7 @@ def smoothed(x: Array, y: Array, w: Array, t: Array, k: int, distance: float, s:
 
 
 def _scale(x: Any, w: Any, t: Any, k: int) -> float:
-    """What makes both terms alike."""
+    """The log q at which both terms are alike."""
     rows, bends = dense_basis(t, k, x) * w[:, None], jumps(t, k)
     return float(np.sqrt(np.sum(rows**2) / np.sum(bends**2)))
 
@@ -101,7 +101,7 @@ def _distance(rows: Array, bends: Array, right: Array, c: Array) -> Array:
 
 
 def _parameter(x: Any, y: Any, w: Any, t: Any, k: int, distance: float) -> float:
-    """The log q for which the distance is the given one, which it grows with."""
+    """The log q at which the distance is the requested one; the distance grows with q."""
     system = _system(x, y, w, t, k, _scale(x, w, t, k))
 
     def gap(z: float) -> float:
@@ -111,7 +111,7 @@ def _parameter(x: Any, y: Any, w: Any, t: Any, k: int, distance: float) -> float
 
 
 def _root(gap: Callable[[float], float]) -> float:
-    """The root of a function that grows."""
+    """The root of an increasing function."""
     low, high = -1.0, 1.0
     while gap(low) > 0 and low > -FAR:
         low *= 2

@@ -1,7 +1,7 @@
 """Polynomials and rational functions through points: Newton's, Lagrange's and the barycentric form, Padé approximants.
 
-The barycentric form is summed relative to the nearest node, p = Σ w q y / Σ w q with q = (x - near) / (x - node): so
-it is smooth at the nodes, where SciPy's own form is 0 / 0 and takes the value of the node.
+The barycentric form is a sum relative to the nearest node: p = Σ w q y / Σ w q with q = (x - near) / (x - node). So it
+is smooth at the nodes, where SciPy's own form is 0 / 0 and takes the value of the node.
 
 Source: J.-P. Berrut and L. N. Trefethen (2004), SIAM Review 46(3), 501-517.
 """
@@ -49,7 +49,7 @@ def _set_up(self: Any, xi: Any, yi: Any, axis: int) -> None:
 def KroghInterpolator___init__(self: Any, xi: Any, yi: Any, axis: int = 0) -> None:
     """The polynomial through points, repeated ones with derivatives.
 
-    Differentiable in nodes, values and points; which nodes are repeated is found from their numbers.
+    Differentiable in nodes, values and points; the numbers of the nodes decide which ones are repeated.
     """
     nodes = reals(xi, "xi")
     n = shape_of(nodes)[0]
@@ -95,7 +95,7 @@ def _newton_coefficients(xi: Array, y: Array, known: Any) -> Array:
 
 
 def _repeated_rows(xi: Array, y: Array, c: list[Array], k: int, repeated: int) -> list[Array]:
-    """Krogh's differences for a node that is repeated: those of the Taylor coefficients of the rest."""
+    """Krogh's differences for a repeated node: those of the Taylor coefficients of the rest."""
     start = k - repeated
     # The Newton form so far, and its derivatives at the node, by Taylor coefficients in x - xi[k].
     size = repeated + 1
@@ -185,7 +185,7 @@ def BarycentricInterpolator__evaluate_derivatives(
 
 
 def _poly1d(coefficients: Array) -> Any:
-    """A poly1d with traced coefficients, of which leading zeros stay: they have derivatives too."""
+    """A poly1d with traced coefficients; leading zeros stay, as they have derivatives too."""
     out: Any = np.poly1d([0.0])
     out._coeffs = coefficients
     return out
@@ -195,7 +195,7 @@ def _poly1d(coefficients: Array) -> Any:
 def lagrange(x: Any, w: Any) -> Any:
     """The polynomial through points as a numpy.poly1d, as scipy.interpolate.lagrange.
 
-    Leading coefficients that are zero are kept.
+    Leading zero coefficients stay.
     """
     x, w = floats(x), floats(w)
     n = shape_of(x)[0]
@@ -240,7 +240,7 @@ def approximate_taylor_polynomial(f: Any, x: Any, degree: int, scale: Any, order
     values = f(scale * np.cos(np.linspace(0, np.pi, n, endpoint=False)) + x)
     if not is_traced(values, x, scale):
         return scipy_hooks.original(_scipy.approximate_taylor_polynomial)(f, x, degree, scale, order)
-    # In the variable (nodes - x) / scale the nodes are numbers, known also while the code is staged.
+    # In the variable (nodes - x) / scale the nodes are numbers, which are known also in traced code.
     nodes = np.cos(np.linspace(0, np.pi, n, endpoint=False))
     derivatives = _scipy.KroghInterpolator(nodes, floats(values)).derivatives(0.0, der=degree + 1)
     factors = np.cumprod(np.r_[1.0, np.arange(1, degree + 1)])
@@ -256,7 +256,7 @@ def FloaterHormannInterpolator___init__(self: Any, points: Any, values: Any, *, 
     """
     z, f = array_of(points), array_of(values)
     if dtype_of(z).kind == "c":
-        raise refuse("scipy.interpolate.FloaterHormannInterpolator at complex nodes", "Give real nodes.")
+        raise refuse("scipy.interpolate.FloaterHormannInterpolator at complex nodes", "Pass real nodes.")
     z = reals(z)
     if not 0 <= d < shape_of(z)[0]:
         raise ValueError("`d` must satisfy 0 <= d < n")
@@ -318,7 +318,7 @@ def AAA___call__(self: Any, z: Any) -> Array:
 
 
 def AAA___init__(self: Any, x: Any, y: Any, **options: Any) -> None:
-    """Refused: greedy rational approximation is of plain data; it is evaluated at traced points too."""
+    """Raises an error: greedy rational approximation is of plain data; its result takes traced points too."""
     raise refuse(
         "scipy.interpolate.AAA",
         "Its support points and weights are chosen to a tolerance: use plain data, or FloaterHormannInterpolator, "

@@ -1,7 +1,7 @@
 """SciPy's functions on plain values: on those of traced arrays, as constants, or on stand-ins of the same shapes.
 
-A function of ranks or counts has no derivative, but values under every transform that does not ask for one. It runs on
-the plain values where the call stands, or on the host when compiled code runs.
+A function of ranks or counts has no derivative, but has values under every transform that does not differentiate. It
+runs on the plain values at the call, or on the host when compiled code runs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Parts:
         return _Place(len(self.traced) - 1)
 
     def filled(self, arrays: Any) -> Any:
-        """The arguments with arrays in the place of the traced ones; other objects are copied."""
+        """The arguments with arrays instead of traced values; copies other objects."""
         return _filled(self.value, arrays)
 
 
 class _Place(int):
-    """Where a traced value stood."""
+    """The place of a traced value."""
 
 
 def _filled(value: Any, arrays: Any) -> Any:
@@ -74,7 +74,7 @@ def numbers(result: Any) -> list[Any]:
 
 
 def with_numbers(result: Any, values: Any) -> Any:
-    """A result like another one, with the next of other arrays and numbers."""
+    """A result like another one, with other arrays and numbers in order."""
     kind: Any = type(result)
     if isinstance(result, tuple):
         items = [with_numbers(item, values) for item in result]
@@ -102,9 +102,9 @@ def stand_in(x: Any, with_nan: bool = False) -> Any:
 
 
 def answer_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function of SciPy's returns for plain stand-ins of traced values.
+    """The result of a function of SciPy for plain stand-ins of traced values.
 
-    So SciPy checks arguments and options itself, and says which shapes and dtypes a result has.
+    So SciPy itself checks arguments and options, and determines the shapes and dtypes of the result.
     """
     parts = Parts((args, kwargs))
     with warnings.catch_warnings():
@@ -114,7 +114,7 @@ def answer_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def refusal(words: str) -> Callable[[Any, Any], NoReturn]:
-    """A derivative that is an error of these words; the first line names the user's line, the second what to write."""
+    """A derivative that raises this error; the first line names the user's line, the second one an alternative."""
     problem, _, advice = words.partition("\n")
 
     def refuse(primals: Any, tangents: Any) -> NoReturn:
@@ -124,7 +124,7 @@ def refusal(words: str) -> Callable[[Any, Any], NoReturn]:
 
 
 def without_derivative(words: str) -> Callable[[Any], Any]:
-    """The identity, whose derivative is an error of these words."""
+    """The identity; its derivative raises an error with this text."""
 
     @func.custom_jvp
     def constant(x: Any) -> Any:
@@ -137,9 +137,9 @@ def without_derivative(words: str) -> Callable[[Any], Any]:
 def on_the_host(
     function: Callable[..., Any], args: Any, kwargs: Any, example: Any = None, words: str = "constants have tangents"
 ) -> Any:
-    """What a function returns for plain values, also of code that is compiled; its derivative is an error.
+    """The result of a function for plain values, in compiled code too; its derivative raises an error.
 
-    `example` is a result of the same shapes, where the function cannot be asked with any values for one.
+    `example` is a result of the same shapes, for functions that reject arbitrary values.
     """
     parts = Parts((args, kwargs))
     if not parts.traced:

@@ -1,4 +1,4 @@
-"""SciPy's own Python code on traced values, with other objects behind names that take no traced values."""
+"""SciPy's own Python code on traced values, with substitutes for objects that take no traced values."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def in_original(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def rewired(function: Any, **names: Any) -> Callable[..., Any]:
-    """SciPy's own code for traced values, with other objects behind some names that it uses.
+    """SciPy's own code for traced values, with substitutes behind some of its names.
 
-    Such names are `float` and `math`, which take no traced values, and helpers that are compiled.
+    Such names are `float` and `math`, which take no traced values, and compiled helpers.
     """
     own = scipy_hooks.original(function)
     namespace = {**own.__globals__, **names}
@@ -36,7 +36,7 @@ def rewired(function: Any, **names: Any) -> Callable[..., Any]:
 
 
 def as_float(x: Any) -> Any:
-    """float(x), or x where it is traced."""
+    """float(x), or x if it is traced."""
     return x * 1.0 if holds_traced(x) else float(x)
 
 
@@ -57,20 +57,20 @@ TRACED_MATH = types.SimpleNamespace(
     }
     | {"hypot": lambda x, y: np.hypot(x, y) if holds_traced([x, y]) else math.hypot(x, y)}
 )  # fmt: skip
-"""The module `math`, whose functions take traced values too."""
+"""The module `math`, whose functions also take traced values."""
 TRACED_CMATH = types.SimpleNamespace(exp=lambda z: np.exp(z) if holds_traced(z) else cmath.exp(z))
-"""As much of the module `cmath` as scipy.signal uses."""
+"""The part of the module `cmath` that scipy.signal uses."""
 
 
 class _Double(np.float64):
-    """np.float64, as a dtype and as a function that takes traced values, too."""
+    """np.float64, as a dtype and as a function that also takes traced values."""
 
     def __new__(cls, x: Any) -> Any:
         return x.astype(float) if holds_traced(x) else np.float64(x)
 
 
 class _NumPy(types.ModuleType):
-    """The module `numpy` with other objects behind some names."""
+    """The module `numpy` with substitutes behind some names."""
 
     @forwards_calls
     def __getattr__(self, name: str) -> Any:
@@ -78,20 +78,20 @@ class _NumPy(types.ModuleType):
 
 
 def numpy_with(**names: Any) -> types.ModuleType:
-    """The module `numpy` with other objects behind some names."""
+    """The module `numpy` with substitutes behind some names."""
     namespace = _NumPy("numpy")
     vars(namespace).update(names)
     return namespace
 
 
 NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRACED_CMATH}
-"""What stands for the names by which SciPy's code makes numbers of Python."""
+"""Substitutes for the names by which SciPy's code makes Python numbers."""
 TRACED_NUMPY = numpy_with(float64=_Double)
 """The module `numpy` whose float64 takes traced values."""
 
 
 def part(function: Any, **names: Any) -> Callable[..., Any]:
-    """SciPy's function with other objects behind some names; made when it is first called, after the hooks are."""
+    """SciPy's function with substitutes behind some names; made at its first call, after the hooks."""
     made: list[Callable[..., Any]] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ def part(function: Any, **names: Any) -> Callable[..., Any]:
 
 
 def traces(function: Any, **names: Any) -> Callable[..., Any]:
-    """The kind of SciPy's function that runs on traced values, with other objects behind some names."""
+    """The kind of functions of SciPy that run on traced values with substitutes behind some names."""
     call = part(function, **names)
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = f"{function.__name__} on traced and plain arrays: SciPy's own code."
@@ -111,5 +111,5 @@ def traces(function: Any, **names: Any) -> Callable[..., Any]:
 
 
 def is_known(*values: Any) -> bool:
-    """Whether the numbers are there, so that a check can look at them."""
+    """Whether the numbers are known, so that a check can use them."""
     return all([known_value(operand(value)) is not None for value in values])

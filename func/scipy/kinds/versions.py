@@ -32,7 +32,7 @@ def version_of(scipy_function: Any) -> Callable[[F], F]:
 
 
 def version_with_callback(scipy_function: Callable[..., Any]) -> Callable[[F], F]:
-    """As `version_of`, for functions that take callbacks, which may bring traced values of their own."""
+    """As `version_of`, for functions that take callbacks, which may bring further traced values."""
 
     def decorate(own: F) -> F:
         @functools.wraps(own)

@@ -1,8 +1,8 @@
 """scipy.linalg on traced and plain arrays.
 
 The functions of `func.linalg` are primitives, or compositions of them. The others get their values from SciPy, on plain
-arrays, and their derivative from the equation that the result satisfies. Leading axes are batch axes, as in SciPy 1.17,
-whichever version computes.
+arrays, and their derivatives from the equation that the result satisfies. Leading axes are batch axes, as in SciPy
+1.17, with any version of SciPy.
 
 >>> import numpy as np, func, scipy.linalg
 >>> a, b = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([[0.0], [1.0]])

@@ -16,7 +16,7 @@ from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
 def rsf2csf(T: Array, Z: Array, check_finite: bool = True) -> Any:
     """The complex Schur form (T, Z) of a real one (…, n, n), by a rotation for each block of two rows.
 
-    The derivative is that of the rotations which the numbers need.
+    The derivative is that of the rotations for these numbers.
     """
     if not holds_traced((T, Z)):
         return scipy_function("rsf2csf")(T, Z, check_finite)
@@ -56,7 +56,7 @@ def _columns_turned(a: Array, rotation: Array, m: int) -> Array:
 def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     """(wr, vr): the real block diagonal form (…, n, n) of eigenvalues w (…, n), and the vectors (…, n, n) for it.
 
-    Complex pairs are not interleaved; which eigenvalues are complex is decided by the numbers, and has no derivative.
+    Complex pairs are not interleaved. The numbers decide which eigenvalues are complex, without a derivative.
     """
     if not holds_traced((w, v)):
         found: tuple[Array, Array] = scipy_function("cdf2rdf")(w, v)
@@ -92,7 +92,7 @@ def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
 
 
 def bandwidth(a: Array) -> tuple[int, int]:
-    """How many lower and upper diagonals of a matrix have elements that are not zero."""
+    """The numbers of lower and upper diagonals of a matrix with elements other than zero."""
     found: tuple[int, int] = scipy_function("bandwidth")(concrete(a))
     return found
 

@@ -51,7 +51,7 @@ def cholesky_banded(ab: Array, overwrite_ab: bool = False, lower: bool = False, 
     """The Cholesky factor (…, u + 1, n), as a band, of a Hermitian positive-definite band ab (…, u + 1, n).
 
     Its derivative is that of the elimination, column by column, so it takes n u² operations. Elements of ab outside the
-    matrix are returned as they are.
+    matrix stay unchanged.
     """
     if not holds_traced(ab):
         out: Array = scipy_function("cholesky_banded")(ab, lower=lower, check_finite=check_finite)
@@ -74,7 +74,7 @@ def cholesky_banded(ab: Array, overwrite_ab: bool = False, lower: bool = False, 
 
 
 def _eliminated(ab: Array, lower: bool) -> Array:
-    """The Cholesky factor by elimination of one column after the other, which subtracts from the next u columns."""
+    """The Cholesky factor by elimination of one column after another, which subtracts from the next u columns."""
     size, n = shape_of(ab)
     is_inside = _is_inside(size, n, lower)
     own = np.where(is_inside, ab, 0)
@@ -96,7 +96,7 @@ def _eliminated(ab: Array, lower: bool) -> Array:
 
 
 def _with_real_row(below: Array) -> Array:
-    """Diagonals of which the first is real."""
+    """Diagonals with a real first one."""
     if dtype_of(below).kind != "c":
         return below
     is_main = np.arange(shape_of(below)[0])[:, None] == 0
@@ -104,7 +104,7 @@ def _with_real_row(below: Array) -> Array:
 
 
 def _is_inside(size: int, n: int, lower: bool) -> Any:
-    """Which elements of the diagonals belong to the matrix."""
+    """Whether each element of the diagonals belongs to the matrix."""
     offset, column = np.arange(size)[:, None], np.arange(n)
     return column < n - offset if lower else column >= size - 1 - offset
 
@@ -141,8 +141,8 @@ def eig_banded(
 ) -> Any:
     """(w, v): ascending eigenvalues and vectors of a Hermitian band (…, u + 1, n), or w alone.
 
-    The derivative is that of `func.linalg.eigh` for the matrix with all its elements; LAPACK makes the first component
-    of complex vectors real. `select` "v" needs known values, as these decide on the shape of the result.
+    The derivative is that of `func.linalg.eigh` for the full matrix; LAPACK makes the first component of complex
+    vectors real. `select` "v" needs known values, as these decide on the shape of the result.
 
     Source of the derivative: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """
@@ -176,7 +176,7 @@ def eig_banded(
 
     def of_one(band: Array) -> Any:
         n = shape_of(band)[1]
-        if n == 1:  # of which LAPACK's drivers for upper diagonals read the wrong row
+        if n == 1:  # LAPACK's drivers for upper diagonals read the wrong row for it
             band = band[:1] if lower else band[-1:]
         count = _count(band, options, n)
         outs = [Aval((count,), real_dtype(dtype_of(band))), Aval((n, count), dtype_of(band))]
@@ -190,7 +190,7 @@ def eig_banded(
 
 
 def _count(band: Array, options: dict[str, Any], n: int) -> int:
-    """How many eigenvalues are selected."""
+    """The number of selected eigenvalues."""
     if options["select"] in ("a", "all", 0) or n == 0:
         return n
     plain = concrete(band) if options["select"] in ("v", "value", 1) else np.ones(shape_of(band))

@@ -24,7 +24,7 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> Any:
-    """(c Q, R) in mode "right", (Q c, R) in mode "left", of the QR decomposition of a (…, m, n), without making Q.
+    """(c Q, R) in mode "right", (Q c, R) in mode "left", of the QR decomposition of a (…, m, n), without forming Q.
 
     With `pivoting` also the permutation; `conjugate` takes the complex conjugate of Q. c is (…, k, m) or (m,) for
     "right", (…, min(m, n), k) or (min(m, n),) for "left".

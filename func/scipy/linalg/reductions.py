@@ -18,8 +18,8 @@ from func.transforms.forward import jvp
 def hessenberg(a: Array, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """H, or (H, Q) with `calc_q`, with a = Q H Qᴴ, H zero below the first subdiagonal, Q unitary; a is (…, n, n).
 
-    The derivative exists if no element of the subdiagonal of H is zero (of real matrices the last one may be), and is
-    NaN or infinite otherwise. It keeps the first column of Q and the real subdiagonal, as LAPACK does.
+    The derivative exists if no element of the subdiagonal of H is zero; for real matrices the last one may be.
+    Otherwise it is NaN or infinite. It keeps the first column of Q and the real subdiagonal, as LAPACK does.
     """
     function = scipy_function("hessenberg")
     if not holds_traced(a):
@@ -68,7 +68,7 @@ def ldl(
 ) -> tuple[Array, Array, Array]:
     """(lu, d, perm) with A = lu d luᴴ (without `hermitian` lu d luᵀ), lu[perm] unit triangular; A is (…, n, n).
 
-    One triangle of A is read, and the derivative is with respect to it, at constant pivots: the permutation and the
+    It reads one triangle of A, and the derivative is with respect to it, at constant pivots. The permutation and the
     places of the 2 × 2 blocks of d have no derivative.
     """
     function = scipy_function("ldl")
@@ -93,8 +93,9 @@ def ldl(
 
 
 def _ldl_tangent(change: Array, values: Any, lower: bool, is_hermitian: bool) -> Any:
-    """With F = L⁻¹ dA L⁻ᴴ and L = lu[perm]: dD = the blocks of F at those of D, dL = L S D⁻¹ with the rest S of F on
-    the side of L. Behind a pivot that is zero, dL is NaN.
+    """dD and dL from F = L⁻¹ dA L⁻ᴴ with L = lu[perm]: dD has the blocks of F at those of D, and dL = L S D⁻¹.
+
+    S is the rest of F on the side of L. After a zero pivot dL is NaN.
 
     Source: the product rule, as for LU: F. de Hoog, R. Anderssen, M. Lukas (2011), Math. Comp. 80, section 3.
     """
@@ -170,8 +171,8 @@ def cossin(
 ) -> Any:
     """(U, CS, Vh) with X = U CS Vh for a unitary X (…, m, m), or with `separate` ((u1, u2), theta, (v1h, v2h)).
 
-    theta and CS have a derivative, for directions in which X stays unitary; U and Vh, of which blocks turn freely, have
-    none: differentiate with compute_u=False and compute_vh=False.
+    theta and CS have a derivative, for directions in which X stays unitary. U and Vh have none, as some of their blocks
+    turn freely: differentiate with compute_u=False and compute_vh=False.
 
     Source of the derivative: that of the singular values cos(theta) and sin(theta) of the blocks of X.
     """
@@ -274,12 +275,12 @@ def _middle_tangent(
 
 
 def qz(A: Array, B: Array, *args: Any, **options: Any) -> Any:
-    """scipy.linalg.qz of plain arrays; traced ones are refused, as the phases of Q and Z are not determined."""
+    """scipy.linalg.qz of plain arrays; traced ones raise an error, as the phases of Q and Z are not determined."""
     return _of_plain_arrays("qz", (A, B, *args), options)
 
 
 def ordqz(A: Array, B: Array, *args: Any, **options: Any) -> Any:
-    """scipy.linalg.ordqz of plain arrays; traced ones are refused, as the phases of Q and Z are not determined."""
+    """scipy.linalg.ordqz of plain arrays; traced ones raise an error, as the phases of Q and Z are not determined."""
     return _of_plain_arrays("ordqz", (A, B, *args), options)
 
 

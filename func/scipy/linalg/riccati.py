@@ -23,8 +23,8 @@ def solve_continuous_are(
 ) -> Array:
     """The stabilizing X of aᴴ X e + eᴴ X a - (eᴴ X b + s) r⁻¹ (bᴴ X e + sᴴ) + q = 0.
 
-    a, q and e are (…, m, m), b and s (…, m, n), r (…, n, n); q and r Hermitian, and so is the derivative: it is that of
-    the Hermitian part of X.
+    a, q and e are (…, m, m), b and s (…, m, n), r (…, n, n); q and r are Hermitian. The derivative is that of the
+    Hermitian part of X.
 
     Source: the equation differentiated at X, with K = r⁻¹ (bᴴ X e + sᴴ) and A = (a - b K) e⁻¹: Aᴴ Y + Y A = -e⁻ᴴ R e⁻¹
     for the change R of the left side at constant X; P. Lancaster and L. Rodman (1995), "Algebraic Riccati Equations",
@@ -38,8 +38,8 @@ def solve_discrete_are(
 ) -> Array:
     """The stabilizing X of aᴴ X a - eᴴ X e - (aᴴ X b + s) (r + bᴴ X b)⁻¹ (bᴴ X a + sᴴ) + q = 0.
 
-    a, q and e are (…, m, m), b and s (…, m, n), r (…, n, n); q and r Hermitian, and so is the derivative: it is that of
-    the Hermitian part of X.
+    a, q and e are (…, m, m), b and s (…, m, n), r (…, n, n); q and r are Hermitian. The derivative is that of the
+    Hermitian part of X.
 
     Source: the equation differentiated at X, with K = (r + bᴴ X b)⁻¹ (bᴴ X a + sᴴ) and A = (a - b K) e⁻¹:
     Y - Aᴴ Y A = e⁻ᴴ R e⁻¹ for the change R of the left side at constant X; Lancaster and Rodman (1995), chapter 15.
@@ -87,7 +87,7 @@ def _solution(
 
 
 def _one_of_solutions(rest: Array, x: Array, a: Array, b: Array, q: Array, *more: Any) -> Array:
-    """One where X satisfies the equation up to a rest, NaN elsewhere."""
+    """One if X satisfies the equation up to a residual, NaN otherwise."""
     size = np.max(np.abs(q)) + np.max(np.abs(x)) * (1 + np.max(np.abs(a)) ** 2)
     return np.where(np.max(np.abs(rest)) <= 1e-4 * size, 1, np.nan)
 
@@ -115,7 +115,7 @@ def _plus(x: Array, s: Array | None) -> Array:
 
 
 def _through(e: Array | None, x: Array) -> Array:
-    """x e, where no e is the identity."""
+    """x e; None for e means the identity."""
     return x if e is None else x @ e
 
 

@@ -22,7 +22,7 @@ Derivative: TypeAlias = Callable[[Sequence[Array], Sequence[Array], Sequence[Arr
 
 
 def scipy_function(name: str) -> Callable[..., Any]:
-    """A function of scipy.linalg as it is without its hook."""
+    """A function of scipy.linalg without its hook."""
     return original(getattr(_scipy, name))
 
 
@@ -49,9 +49,9 @@ def by_equation(
 
 
 def over_batch(function: Callable[..., Any], arrays: Sequence[Any], cores: Sequence[int], name: str) -> Any:
-    """function(*arrays) of arrays with so many axes each, called for each element of their common batch axes.
+    """function(*arrays) of arrays with these numbers of axes, called for each element of their common batch axes.
 
-    None stands for an argument that is not given.
+    None represents a missing argument.
     """
     given = [i for i, x in enumerate(arrays) if x is not None]
     batches = [shape_of(arrays[i])[: len(shape_of(arrays[i])) - cores[i]] for i in given]

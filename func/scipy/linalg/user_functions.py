@@ -1,4 +1,4 @@
-"""Functions of matrices that the user gives, and the condition of the exponential."""
+"""Functions of matrices by user functions, and the condition of the exponential."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def expm_cond(A: Array, check_finite: bool = True) -> Array:
 
 
 def funm(A: Array, func: Callable[[Any], Any], disp: bool = True) -> Array:
-    """f(A) of A (…, n, n) for a function of arrays of eigenvalues, which func differentiates, as often as A asks for.
+    """f(A) of A (…, n, n) for a function of arrays of eigenvalues, which func differentiates as often as A requires.
 
-    SciPy's value is accurate for matrices that have a basis of eigenvectors, and so is the derivative: a matrix without
-    one (whose eigenvectors are dependent to six digits) has NaN as its derivative. So have second derivatives where
-    eigenvalues are equal, or so close that no digits would be left. Traced values that `func` finds by itself are
-    differentiated too. Real for real A with a real result, but complex while staging.
+    Value and derivative are accurate for matrices with a basis of eigenvectors. If the eigenvectors are dependent to
+    six digits, the derivative is NaN. So are second derivatives if eigenvalues are equal or so close that no digits
+    would remain. func also differentiates traced values in the closure of `func`. Real for real A with a real result,
+    but complex in traced code.
 
     Source: N. Higham (2008), "Functions of Matrices", theorem 3.11 and corollary 3.12 (Daleckii and Krein): the
     derivative is V (D ∘ V⁻¹ E V) V⁻¹ with the divided differences D of f.
@@ -85,7 +85,7 @@ def funm(A: Array, func: Callable[[Any], Any], disp: bool = True) -> Array:
 
 
 def _divided(f: Callable[[Any], Any], w: Array) -> Array:
-    """The matrix of (f(w_i) - f(w_j)) / (w_i - w_j); for equal ones the derivative, and for close ones it at nodes.
+    """The matrix of (f(w_i) - f(w_j)) / (w_i - w_j); for equal w the derivative, for close ones its mean at nodes.
 
     The mean of the derivative on the way from one to the other is the divided difference (Hermite and Genocchi).
     """
@@ -107,7 +107,7 @@ def _divided(f: Callable[[Any], Any], w: Array) -> Array:
 
 @custom_jvp
 def _once(w: Array, v: Array) -> Any:
-    """Eigenvalues and eigenvectors, of which equal ones turn into each other: their derivative is NaN there."""
+    """Eigenvalues and eigenvectors; equal eigenvalues leave their vectors undetermined: the derivative is NaN."""
     return w, v
 
 
@@ -123,7 +123,7 @@ def _once_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _basis(a: Array) -> tuple[Array, Array, Array]:
-    """Eigenvalues, eigenvectors and the inverse of these, NaN where the eigenvectors are dependent."""
+    """Eigenvalues, eigenvectors and the inverse matrix of these, NaN where the eigenvectors are dependent."""
     dtype = complex_dtype(dtype_of(a))
     w, v = np.linalg.eig(checks.as_dtype(a, dtype))
     w, v = _once(w, v)

@@ -1,14 +1,14 @@
 """scipy.ndimage on traced and plain arrays: filters, morphology, interpolation, Fourier filters and measurements.
 
 SciPy's Python code runs on traced values; the compiled functions that it calls have versions here. They gather
-elements, extended at the borders by the mode, and add them up with weights, or choose among them. Derivatives are those
-of what SciPy computes: in double precision, converted to the dtype of the output.
+elements, extended at the borders by the mode, and choose among them or sum them with weights. Derivatives are those of
+SciPy's computation: in double precision, converted to the dtype of the output.
 
 - Linear filters and Fourier filters differentiate in the input, the weights and the widths.
 - Interpolation differentiates in the input and in the coordinates, matrices, offsets and shifts. At the knots of
   splines of order 1 the derivative is that of the interval to the right; with order 0 it is zero.
-- Filters and measurements that choose (maximum, rank, median, grey morphology) hand the derivative to the element that
-  was chosen; equal maxima share it.
+- Filters and measurements that choose (maximum, rank, median, grey morphology) pass the derivative to the chosen
+  element; equal maxima share it.
 - Labels and positions are integers without a derivative. Distances and binary morphology are SciPy's, of plain arrays.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
     "minimum_position", "rotate", "shift", "spline_filter", "spline_filter1d", "uniform_filter1d", "zoom",
 ]  # fmt: skip
 _BEHIND = ("_nd_image_", "_filters_", "_rank_filter_1d_")
-"""The beginnings of the names of what is behind compiled and private functions of SciPy's."""
+"""The beginnings of the names of versions of SciPy's compiled and private functions."""
 for _module in (_compiled_filters, _splines):
     globals().update({name: value for name, value in vars(_module).items() if name.startswith(_BEHIND)})
 

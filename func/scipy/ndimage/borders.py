@@ -1,4 +1,4 @@
-"""What the functions of func.scipy.ndimage share: arguments, outputs, and the extension of arrays at their borders."""
+"""Common parts of func.scipy.ndimage: arguments, outputs, and the extension of arrays at their borders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
 def plain_of(x: Any) -> Array:
-    """An argument of a compiled function as an array, or the traced values that it holds."""
+    """An argument of a compiled function as an array, with the traced values in it."""
     return fnp.asarray(resolved(x))
 
 
@@ -30,12 +30,12 @@ def array_of(input: Any) -> Array:
 
 
 def in_double(x: Array) -> Array:
-    """In double precision, which the kernels compute in."""
+    """In double precision, in which the kernels compute."""
     return fnp.astype(x, COMPLEX if x.dtype.kind == "c" else DOUBLE, copy=False)
 
 
 def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
-    """The dtype of the result, of what `output` says of it."""
+    """The dtype of the result for the argument `output`."""
     if output is None:
         return np.promote_types(x.dtype, np.complex64) if is_complex else np.dtype(x.dtype)
     if not isinstance(output, (type, np.dtype, str)):
@@ -53,7 +53,7 @@ def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
 
 
 def converted(result: Array, dtype: Any, rounds: bool = False) -> Array:
-    """The result in another dtype: integers are cut off as C does, or rounded and clipped as some kernels do."""
+    """The result in another dtype: integers are truncated as in C, or rounded and clipped as in some kernels."""
     if rounds and dtype.kind in "iu" and result.dtype.kind == "f":
         bounds = np.iinfo(dtype)
         rounded = fnp.trunc(fnp.where(result > 0, result + 0.5, result - 0.5 if dtype.kind == "i" else 0.0))
@@ -69,7 +69,7 @@ def write(output: Any, result: Array, rounds: bool = False) -> None:
 
 
 def delivered(result: Array, output: Any, x: Array, is_complex: bool = False, rounds: bool = False) -> Array:
-    """The result in the output's dtype; written to `output` where that is an array."""
+    """The result in the output's dtype; written to `output` if that is an array."""
     result = converted(result, output_dtype(output, x, is_complex), rounds)
     if output is None or isinstance(output, (type, np.dtype, str)):
         return result
@@ -124,7 +124,7 @@ def normalized_axis(axis: Any, rank: int) -> int:
 
 
 def places(positions: Array, n: int, extension: str) -> Array:
-    """Which element lies at integer positions, outside of 0 … n - 1 by an extension other than "constant"."""
+    """The places of the elements at integer positions, extended outside of 0 … n - 1 unless the mode is "constant"."""
     if extension == "nearest":
         return fnp.clip(positions, 0, n - 1)
     if extension == "wrap":
@@ -135,7 +135,7 @@ def places(positions: Array, n: int, extension: str) -> Array:
 
 
 def extended(x: Array, axis: int, before: int, after: int, extension: str, cval: Any) -> Array:
-    """The array with so many elements more in front of and behind an axis."""
+    """The array with these numbers of further elements before and after an axis."""
     n = x.shape[axis]
     if 0 in x.shape or (before == 0 and after == 0):
         return x

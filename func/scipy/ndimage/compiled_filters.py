@@ -1,9 +1,9 @@
-"""The compiled functions behind SciPy's filters, on traced values: they write the array that SciPy's code gives them.
+"""The compiled functions behind SciPy's filters, on traced values: they write into the array from SciPy's code.
 
-Everything else is SciPy's Python code. The compiled functions gather elements, extended at the borders, and add them up
-with weights or choose among them, in double precision. Of what is chosen the derivative goes to the element that was
-chosen: equal maxima and minima share it, as in np.max; among equal elements of a rank the one that a stable sort puts
-there has it all.
+Everything else is SciPy's Python code. The compiled functions gather elements, extended at the borders, and sum them
+with weights or choose among them, in double precision. The derivative of a choice goes to the chosen element. Equal
+maxima and minima share it, as in np.max. Among equal elements of a rank, the one that a stable sort puts there gets all
+of it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from func.numpy.facts import fact_of, remembering
 from func.scipy.ndimage.borders import array_of, extended, extended_axes, in_double, plain_of, write
 
 EXTENSIONS = ("nearest", "wrap", "reflect", "mirror", "constant", "wrap", "constant")
-"""By SciPy's number of a mode: the extension that filters mean by it."""
+"""By SciPy's number of a mode: the extension that filters use for it."""
 _windows = fnp.sliding_window_view
 _CONSTANT, _SEVERAL = -1, -2
-"""Places of what is no element of the input: beyond a border, and equal ones of several places."""
+"""Places without an element of the input: beyond a border, or with several equal elements."""
 
 
 def _widths(sizes: Sequence[int], origins: Sequence[int]) -> list[tuple[int, int]]:
-    """How many elements windows reach back and forth."""
+    """The number of elements that windows reach before and after a place."""
     return [(size // 2 + start, size - 1 - size // 2 - start) for size, start in zip(sizes, origins, strict=True)]
 
 
@@ -76,27 +76,27 @@ def _filters__complex_via_real_components(
 
 
 def parts(x: Array, cval: Any) -> list[tuple[Array, Any, complex]]:
-    """The real and imaginary parts of an array and of the value beyond its borders, and what they count."""
+    """The real and imaginary parts of an array and of the value beyond its borders, with their factors."""
     if x.dtype.kind != "c":
         return [(x, cval, 1)]
     return [(x.real, np.real(cval), 1), (x.imag, np.imag(cval), 1j)]
 
 
 class Choice(NamedTuple):
-    """An array, and the places in it of what was chosen from it."""
+    """An array, and the places in it of chosen elements."""
 
     source: Array
     places: Array
 
 
 def _choice_of(x: Array) -> Choice:
-    """Of which array the elements of x were chosen: of x itself where nothing else is known."""
+    """The array from which the elements of x were chosen: x itself if nothing else is known."""
     fact = fact_of(x)
     return fact if type(fact) is Choice else Choice(x, np.arange(math.prod(x.shape)).reshape(x.shape))
 
 
 def _is_staged_slope(value: Array) -> bool:
-    """Whether one derivative of the value is staged: compiled gradients would pay for places that few of them need."""
+    """Whether one derivative of the value is traced: compiled gradients would pay for places that few of them need."""
     orders = 0
     while type(value) is Tracer and value._value is not None:
         orders += value._interpreter.differentiates
@@ -105,9 +105,9 @@ def _is_staged_slope(value: Array) -> bool:
 
 
 def _write_chosen(output: Any, x: Array, elements: Array, chosen: Array, windows: Callable[[Array], Array]) -> None:
-    """Write what was chosen of the elements; an element that occurs several times there has no ties with itself.
+    """Write chosen elements; an element that occurs several times does not tie with itself.
 
-    Only second derivatives tell: at ties they are undetermined. The output remembers the places for the next filter.
+    Only second derivatives show this: at ties they are undetermined. The output stores the places for the next filter.
     """
     if orders_followed(chosen) < 2 or _is_staged_slope(chosen) or 0 in x.shape:
         write(output, chosen)
@@ -186,11 +186,11 @@ def _rank_filter_1d_rank_filter(
 
 
 def check_callback(function: Any, name: str) -> None:
-    """Refuse a function that is not of Python."""
+    """Raise an error for a function that is not written in Python."""
     if not callable(function):
         raise UnsupportedFunctionError(
             f"scipy.ndimage.{name} with a low-level callback has no derivative{at_line()}\n"
-            "Give it a function of Python, which func can trace."
+            "Pass a Python function, which func can trace."
         )
 
 

@@ -1,6 +1,6 @@
 """Gaussian filters, whose `sigma` may be traced, and lengths of gradients.
 
-How many elements a kernel has counts as a constant.
+The number of elements of a kernel is a constant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def gaussian_filter1d(
 ) -> Array:
     """A Gaussian filter along an axis, as scipy.ndimage.gaussian_filter1d.
 
-    Where `sigma` is traced by `jit` it must come with a `radius`, which the shape of the kernel depends on.
+    A `sigma` that `jit` traces needs a `radius`, as the shape of the kernel depends on it.
     """
     sigma = fnp.asarray(sigma)[()] if not isinstance(sigma, (int, float)) else sigma
     weights = fnp.flip(_gaussian(sigma, order, _radius(sigma, truncate, radius)))
@@ -69,7 +69,7 @@ def gaussian_filter1d(
 
 
 def _is_wide(sigma: Any) -> bool:
-    """Whether a filter does something: SciPy leaves out those of a width of zero."""
+    """Whether a filter has an effect: SciPy skips those of width zero."""
     return known_value(operand(sigma)) is None or bool(sigma > 1e-15)
 
 
@@ -120,7 +120,7 @@ def generic_gradient_magnitude(
 ) -> Array:  # fmt: skip
     """The length of the gradient by a function of the caller, as scipy.ndimage.generic_gradient_magnitude.
 
-    Where the gradient is zero, the derivative of its length is taken as zero.
+    Where the gradient is zero, its length has derivative zero.
     """
     x = array_of(input)
     chosen = axes_of(axes, x.ndim)

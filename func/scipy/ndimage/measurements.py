@@ -1,6 +1,7 @@
 """Measurements that choose an element of each labelled region: minimum, maximum, median, and their positions.
 
-Sums, means and variances run SciPy's own code; these sort by values there. Labels and indices are plain integers.
+Sums, means and variances run SciPy's own code; the functions here sort by values. Labels and indices are plain
+integers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _regions(x: Array, labels: Any, index: Any, name: str) -> tuple[Array, list[
     if type(labels) is Tracer or type(index) is Tracer:
         raise UnsupportedFunctionError(
             f"the labels of scipy.ndimage.{name} are traced{at_line()}\n"
-            "They decide the sizes of the regions: give them as a plain array."
+            "They decide the sizes of the regions: pass a plain array."
         )
     if labels is None:
         return fnp.reshape(x, (-1,)), [np.arange(x.size)], True
@@ -45,7 +46,7 @@ def _regions(x: Array, labels: Any, index: Any, name: str) -> tuple[Array, list[
 def _of_regions(
     name: str, choose: Callable[[Array], Any], missing: Callable[[Array], Any], input: Any, labels: Any, index: Any
 ) -> Any:
-    """What `choose` makes of the elements of each region, in the shape of the index."""
+    """The results of `choose` for the elements of each region, in the shape of the index."""
     x = fnp.asarray(input)
     row, regions, is_single = _regions(x, labels, index, name)
     if is_single:
@@ -74,7 +75,7 @@ def maximum(input: Array, labels: Any = None, index: Any = None) -> Any:
 
 @version_of(_scipy.median)
 def median(input: Array, labels: Any = None, index: Any = None) -> Any:
-    """The median of each region, as scipy.ndimage.median; for labels that do not occur SciPy's value means nothing."""
+    """The median of each region, as scipy.ndimage.median; SciPy's value for labels that do not occur has no meaning."""
 
     def smallest(row: Array) -> Any:
         flat = np.broadcast_to(labels, np.broadcast_shapes(np.shape(input), np.shape(labels))).ravel()
@@ -84,7 +85,7 @@ def median(input: Array, labels: Any = None, index: Any = None) -> Any:
 
 
 def _positions(name: str, choose: Callable[[Array], Any], input: Any, labels: Any, index: Any) -> Any:
-    """Where the chosen element of each region lies."""
+    """The position of the chosen element of each region."""
     x = fnp.asarray(input)
     row, regions, is_single = _regions(x, labels, index, name)
     shape = x.shape if labels is None else np.broadcast_shapes(x.shape, np.shape(labels))
@@ -99,24 +100,24 @@ def _positions(name: str, choose: Callable[[Array], Any], input: Any, labels: An
 
 @version_of(_scipy.minimum_position)
 def minimum_position(input: Array, labels: Any = None, index: Any = None) -> Any:
-    """Where the minimum of each region lies, as scipy.ndimage.minimum_position: integers, without a derivative."""
+    """The position of the minimum of each region, as scipy.ndimage.minimum_position: integers, without a derivative."""
     return _positions("minimum_position", fnp.argmin, input, labels, index)
 
 
 @version_of(_scipy.maximum_position)
 def maximum_position(input: Array, labels: Any = None, index: Any = None) -> Any:
-    """Where the maximum of each region lies, as scipy.ndimage.maximum_position: integers, without a derivative."""
+    """The position of the maximum of each region, as scipy.ndimage.maximum_position: integers, without a derivative."""
     return _positions("maximum_position", fnp.argmax, input, labels, index)
 
 
 @version_of(_scipy.label)
 def label(input: Array, structure: Any = None, output: Any = None) -> tuple[Any, Any]:
-    """The connected regions that are not zero, by number, and how many there are, as scipy.ndimage.label: integers."""
+    """(connected regions that are not zero, by number; their number), as scipy.ndimage.label: integers."""
     x = fnp.asarray(input)
     if isinstance(output, (np.ndarray, Tracer)) or type(structure) is Tracer:
         raise UnsupportedFunctionError(
             f"scipy.ndimage.label of traced values takes a plain structure, and returns new arrays{at_line()}\n"
-            "Give its output as a dtype."
+            "Pass a dtype as its output."
         )
     example, _ = original(_scipy.label)(np.zeros(x.shape, x.dtype), structure, output)
 

@@ -1,8 +1,8 @@
 """Spline interpolation of arrays at coordinates between their elements.
 
 The coefficients of the splines come from a linear filter along each axis. A result is the sum of the coefficients at
-order + 1 places along each axis, weighted by polynomials of the fractional part of the coordinate: differentiable in
-the array and in the coordinates. The conventions at the borders are those of SciPy's kernels.
+order + 1 places along each axis, weighted by polynomials of the fractional part of the coordinate. It differentiates
+in the array and in the coordinates. The conventions at the borders are those of SciPy's kernels.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _BOUNDARIES = dict(
     zip(MODES, ("reflect", "mirror", "reflect", "mirror", "mirror", "grid-wrap", "mirror"), strict=True),
     **{"grid-mirror": "reflect"},
 )
-"""By the mode: how the coefficients continue at the borders."""
+"""By the mode: the extension of the coefficients at the borders."""
 _TAPS = {**_BOUNDARIES, "nearest": "nearest", "grid-wrap": "wrap"}
-"""By the mode: which coefficient stands for one outside."""
+"""By the mode: the coefficient for a place outside."""
 
 
 class _Taps(NamedTuple):
-    """Where along an axis, and with which weights, coefficients are read; the taps are the last axis."""
+    """The places and weights at which coefficients are read along an axis; the taps are the last axis."""
 
     places: Array
     weights: Array
     outside: Array | None
     """Taps whose place has the constant value (mode "grid-constant")."""
     inside: Array | None
-    """Coordinates that have a value (None: all); the others have the constant one."""
+    """Coordinates that have a value (None: all); the others get the constant."""
 
 
 def _mapped(c: Array, n: int, mode: str) -> Array:
-    """Coordinates outside of 0 … n - 1 brought back by the mode; for "constant", -1."""
+    """Coordinates outside of 0 … n - 1 mapped into the range by the mode; for "constant", -1."""
     if mode == "constant":
         return fnp.where((c < 0) | (c > n - 1), -1.0, c)
     below, above = c < 0, c > n - 1
@@ -81,7 +81,7 @@ def _mapped(c: Array, n: int, mode: str) -> Array:
 
 
 def _taps(c: Array, n: int, order: int, mode: str, padding: int) -> _Taps:
-    """The taps of coordinates along an axis of length n, which holds the padding."""
+    """The taps of coordinates along an axis of length n, which includes the padding."""
     c = fnp.astype(fnp.asarray(c), DOUBLE) + padding
     inside = None
     if mode not in ("grid-constant", "nearest"):
@@ -118,12 +118,13 @@ _POLYNOMIALS = {
         [1 / 120, 1 / 24, 1 / 12, 1 / 12, 1 / 24, -1 / 24],
     ],
 }
-"""B-splines by their order: the weight of each tap but the last as a polynomial of the distance t to the middle knot,
-0 <= t < 1 for odd orders and -1/2 <= t < 1/2 for even ones. Source: Unser, Aldroubi, Eden (1993), equation 2.6."""
+"""B-splines by their order: the weights of all taps but the last, as polynomials of the distance t to the middle knot.
+
+0 <= t < 1 for odd orders, -1/2 <= t < 1/2 for even ones. Source: Unser, Aldroubi, Eden (1993), equation 2.6."""
 
 
 def _weights(t: Array, order: int) -> Array:
-    """The weights of the taps, which add up to one."""
+    """The weights of the taps, whose sum is one."""
     if order == 0:
         return fnp.ones_like(t)[..., None]
     weights = []
@@ -165,7 +166,7 @@ def _sampled(coefficients: Array, taps: Sequence[_Taps], cval: Any) -> Array:
 
 
 def _sampled_axes(coefficients: Array, taps: Sequence[_Taps], cval: Any) -> Array:
-    """The splines over the grid of the points of each axis, one axis after the other."""
+    """The splines over the grid of the points of each axis, one axis after another."""
     out = coefficients
     has_value = taps[0].outside is not None
     if has_value:
@@ -228,7 +229,7 @@ def _nd_image_geometric_transform(
 def _nd_image_zoom_shift(
     input: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: Any, padding: int, grid_mode: bool
 ) -> None:
-    """The splines at the grid of coordinates that are shifted first and then scaled."""
+    """The splines at the grid of coordinates, which are first shifted and then scaled."""
     x, taps = in_double(array_of(input)), []
     zooms, shifts = [None if v is None else plain_of(v) for v in (zoom, shift)]
     for axis, (n, m) in enumerate(zip(x.shape, output.shape, strict=True)):
@@ -240,7 +241,7 @@ def _nd_image_zoom_shift(
 
 
 def by_parts(name: str) -> Callable[..., Any]:
-    """SciPy's function of real numbers, for complex ones of their parts."""
+    """SciPy's function of real numbers, for the parts of complex ones."""
     scipy_function = getattr(_scipy, name)
 
     @functools.wraps(scipy_function)
@@ -280,11 +281,11 @@ _zoom = by_parts("zoom")
 
 @functools.wraps(_scipy.zoom, ("__module__", "__name__", "__qualname__"))
 def zoom(input: Array, zoom: Any, *args: Any, **kwargs: Any) -> Array:
-    """SciPy's zoom, which has no derivative in `zoom`: the result depends on it through its rounded shape alone."""
+    """SciPy's zoom, without a derivative in `zoom`: the result depends on it through its rounded shape alone."""
     if holds_traced(zoom):
         raise UnsupportedFunctionError(
             f"the zoom of scipy.ndimage.zoom is traced{at_line()}\n"
-            "It decides the shape of the result: give it as a number. affine_transform with matrix=1 / zoom and an "
+            "It decides the shape of the result: pass a number. affine_transform with matrix=1 / zoom and an "
             "output_shape differentiates in the scale."
         )
     return _zoom(input, zoom, *args, **kwargs)
@@ -297,8 +298,8 @@ def rotate(
 ) -> Array:  # fmt: skip
     """The array rotated in a plane, as scipy.ndimage.rotate; differentiable in the angle, in degrees.
 
-    With `reshape` the shape of the result depends on the angle and counts as a constant. SciPy rotates plane by plane;
-    here all planes are one array.
+    With `reshape` the shape of the result depends on the angle, and is a constant. SciPy rotates plane by plane; here
+    all planes are one array.
     """
     x = array_of(input)
     original(_scipy.rotate)(np.zeros((1,) * x.ndim), 0.0, axes, False, order=order, mode=mode)  # what SciPy refuses

@@ -1,12 +1,12 @@
 """scipy.optimize on traced and plain arrays: SciPy solves, and the solution differentiates by its equation.
 
-Roots, minima, fits and linear programs are functions of their parameters, which the functions given to a solver have in
-`args` or in their closures. The derivative of a solution does not come from the steps of the solver, but from what
-holds at the solution: f(x, p) = 0 at a root; a gradient of zero in the free variables at a minimum; the conditions of
-Karush, Kuhn and Tucker with the active bounds and constraints. It holds in both modes, to every order, under `vmap` and
-`jit`. A solver that takes a Jacobian, gradient or Hessian that is not given gets func's.
+Roots, minima, fits and linear programs are functions of their parameters: the traced values in `args` or in the
+closures of the solver's functions. Derivatives do not come from the steps of the solver, but from the equation of the
+solution: f(x, p) = 0 at a root; a zero gradient in the free variables at a minimum; the conditions of Karush, Kuhn and
+Tucker with active bounds and constraints. They exist in both modes, to every order, under `vmap` and `jit`.
+Solvers get func's Jacobian, gradient or Hessian if you pass none.
 
-A derivative of what is no solution, or of one that is no differentiable function of its parameters, raises
+The derivative of a result that is not a solution, or not a differentiable function of its parameters, raises
 SingularSystemError or warns by SolverWarning.
 """
 

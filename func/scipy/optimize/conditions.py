@@ -5,7 +5,7 @@ A minimum x of f under xl ≤ x ≤ xu and cl ≤ c(x) ≤ cu has multipliers λ
 - dL/dx_i = 0 where x_i is free, and x_i equal to its bound where that is active;
 - c_j(x) equal to its bound where that is active, and λ_j = 0 elsewhere.
 
-Which bounds are active is found once, with the numbers of the solution, and is part of the equation from then on.
+The numbers of the solution decide once which bounds are active; from then on this is part of the equation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CODE = np.dtype(np.int8)
 
 
 class Constraint(NamedTuple):
-    """lower ≤ function(x) ≤ upper, with one number or as many as the function has."""
+    """lower ≤ function(x) ≤ upper; bounds are one number, or one for each value of the function."""
 
     function: Callable[..., Any]
     args: Any
@@ -41,13 +41,13 @@ class Constraint(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What is minimised, and under which bounds and constraints; traced values anywhere inside."""
+    """The objective with its bounds and constraints; traced values may be anywhere in it."""
 
     objective: Callable[..., Any]
     """(x, *args): one number."""
     args: Any
     lower: Any = None
-    """A vector, or None; infinite where there is none."""
+    """A vector, or None; infinite without a bound."""
     upper: Any = None
     constraints: tuple[Constraint, ...] = ()
 
@@ -104,7 +104,7 @@ def residual(z: Any, aux: Any, model: Model) -> Any:
 
 
 def _chosen(codes: Array, lower: Array, upper: Array) -> Array:
-    """The active bounds; zero where none is."""
+    """The active bounds; zero elsewhere."""
     return np.where(codes < 0, np.where(codes < 0, lower, 0.0), np.where(codes > 0, upper, 0.0))
 
 
@@ -118,10 +118,10 @@ class Active(NamedTuple):
 
 
 def active_set(model: Model, x: Array, tolerance: float) -> Active:
-    """Which bounds and constraints hold the solution, and their multipliers.
+    """The bounds and constraints that are active at the solution, and their multipliers.
 
-    Those near x are candidates. A gradient that is a combination of the normals of candidates with multipliers of the
-    right sign needs those with positive ones.
+    Those near x are candidates. If the gradient is a combination of the normals of candidates, with multipliers of the
+    right sign, those with positive multipliers are active.
     """
     size = x.size
     lower, upper = [np.asarray(bound, float) for bound in model.bounds(size)]
@@ -129,7 +129,7 @@ def active_set(model: Model, x: Array, tolerance: float) -> Active:
     slope = np.asarray(grad(model.value)(x), float)
     scale = max(1.0, float(np.max(np.abs(slope), initial=0.0)))
     normals = np.asarray(jacobian(lambda x: model.constrained(x)[0])(x), float) if values.size else np.zeros((0, size))
-    rows: list[tuple[int, int, Any]] = []  # which one, its side, its normal that points inside
+    rows: list[tuple[int, int, Any]] = []  # its number, its side, its normal that points inside
     for number, side in _near(x, lower, upper, tolerance):
         rows.append((number, side, -side * np.eye(size)[number] if side else np.eye(size)[number]))
     count = len(rows)
@@ -178,7 +178,7 @@ def _is_tight(of_x: bool, number: int, side: int, x: Any, c: Any) -> bool:
 
 
 def _weights(matrix: Array, slope: Array, signed: Array) -> Array:
-    """The multipliers that explain the gradient best, those of inequalities not negative."""
+    """The multipliers that explain the gradient best, not negative for inequalities."""
     lower = np.where(signed, 0.0, -np.inf)
     if not signed.any():
         return np.linalg.lstsq(matrix, slope, rcond=None)[0]
@@ -202,8 +202,8 @@ def minimum(
 ) -> tuple[Array, Any, Array]:
     """(x, info, multipliers) of a minimum that SciPy finds.
 
-    `minimise(model, *starts, *extra)` returns SciPy's result for a model of plain numbers; parameters are in the model
-    and in extra.
+    `minimise(model, *starts, *extra)` returns SciPy's result for a model of plain numbers; the model and extra contain
+    the parameters.
     """
 
     def solve(*parts: Any) -> Any:
@@ -233,15 +233,15 @@ def minimum(
 
 
 def _count(constraint: Constraint, size: int) -> int:
-    """How many numbers a constraint has."""
+    """The number of values of a constraint."""
     (aval,) = output_avals(lambda x: [constraint.value(x)], [Aval((size,), FLOAT)])
     return int(aval.shape[0])
 
 
 def limits(bounds: Any, size: int) -> tuple[Any, Any]:
-    """The lower and upper bounds of variables, as vectors that may be traced; None where there are none.
+    """The lower and upper bounds of variables, as vectors that may be traced; None without bounds.
 
-    `bounds` is what SciPy takes: pairs with None for infinity, or an object with `lb` and `ub`.
+    `bounds` is an argument of SciPy: pairs with None for infinity, or an object with `lb` and `ub`.
     """
     if bounds is None:
         return None, None

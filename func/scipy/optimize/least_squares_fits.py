@@ -21,7 +21,7 @@ from func.transforms.jacobians import jacobian
 from func.transforms.reverse import grad
 
 TOLERANCE = 1e-5
-"""How near a bound a solution is that it holds: SciPy's method trf stays inside."""
+"""The distance from a bound within which a solution counts as at it: SciPy's method trf stays inside."""
 
 
 def _huber(z: Array) -> Array:
@@ -93,8 +93,8 @@ def least_squares(
     """scipy.optimize.least_squares, whose solution differentiates, with the Jacobian of func by default.
 
     `x`, `cost`, `fun`, `jac` and `grad` are functions of the parameters in `args`, `kwargs`, `bounds`, `f_scale` and in
-    the closure of `fun`. The derivative has the second derivatives of the residuals too, which Gauss and Newton leave
-    out.
+    the closure of `fun`. Their derivatives include the second derivatives of the residuals, which the method of Gauss
+    and Newton omits.
 
     Example:
         >>> import numpy as np, func
@@ -255,9 +255,9 @@ def curve_fit(
     nan_policy: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """scipy.optimize.curve_fit, whose parameters and covariance differentiate, with func's Jacobian if none is given.
+    """scipy.optimize.curve_fit, whose parameters and covariance differentiate; it uses func's Jacobian by default.
 
-    They are functions of `xdata`, `ydata`, `sigma`, of bounds, and of what `f` has in its closure.
+    They are functions of `xdata`, `ydata`, `sigma`, of bounds, and of values in the closure of `f`.
 
     Example:
         >>> import numpy as np, func
@@ -344,7 +344,7 @@ def curve_fit(
 
 
 def _data(values: Any) -> Any:
-    """The independent variable: numbers as an array, anything else as it is."""
+    """The independent variable: numbers as an array, anything else unchanged."""
     if isinstance(values, (list, tuple)):
         return func_numpy.array(values, dtype=np.float64)
     if isinstance(values, np.ndarray) and type(values) is np.ndarray and values.dtype.kind in "iub":
@@ -377,7 +377,7 @@ def _covariance(run: Run, popt: Array, data: Any, size: int, is_absolute: bool) 
 
 
 def _count_of(f: Any, p0: Any, bounds: Any) -> int:
-    """How many parameters a model has: those of p0, of the bounds, or of the signature after the first."""
+    """The number of parameters of a model: by p0, by the bounds, or by the signature after the first."""
     if p0 is not None:
         return solving.size_of(p0)
     parameters = list(inspect.signature(f).parameters.values())

@@ -100,8 +100,8 @@ def linprog(
     """scipy.optimize.linprog, whose vertex differentiates in the constraints, and its multipliers in the costs.
 
     `x`, `fun`, `slack`, `con` and the `marginals` and `residual` of `ineqlin`, `eqlin`, `lower` and `upper` are
-    functions of the parameters. The solution must be one vertex, with one choice of active constraints: where others
-    hold it too it warns, and where it is not unique the derivative raises SingularSystemError.
+    functions of the parameters. The solution must be one vertex, with one choice of active constraints. If others are
+    active too, it warns; if the solution is not unique, the derivative raises SingularSystemError.
 
     Example:
         >>> import numpy as np, func
@@ -156,10 +156,10 @@ def linprog(
 
 
 def milp(c: Any, *, integrality: Any = None, bounds: Any = None, constraints: Any = None, options: Any = None) -> Any:
-    """scipy.optimize.milp on plain numbers; traced values are refused.
+    """scipy.optimize.milp on plain numbers; traced values raise an error.
 
     Raises:
-        UnsupportedFunctionError: Traced values: which integers are best does not change smoothly (a TypeError).
+        UnsupportedFunctionError: Traced values: the best integers do not change smoothly (a TypeError).
     """
     parts = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     inside = [getattr(part, "__dict__", part) for part in (bounds, *parts)]

@@ -38,7 +38,7 @@ WANTING_BOTH = frozenset(["bfgs", "l-bfgs-b", "cg", "tnc"])
 TAKING_HESSIAN = frozenset(["dogleg", "trust-exact"])
 TAKING_PRODUCTS = frozenset(["newton-cg", "trust-ncg", "trust-krylov"])
 TOLERANCES = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "nelder-mead": 1e-5, "powell": 1e-5}
-"""How far from a bound or constraint a solution of a method may be that it holds; others stop at it."""
+"""The distances from a bound or constraint within which methods may end at it; other methods stop at it."""
 
 
 def value_only(fun: Callable[..., Any], jac: Any) -> Callable[..., Any]:
@@ -60,12 +60,11 @@ def minimize(
     callback: Any = None,
     options: dict[str, Any] | None = None,
 ) -> Any:
-    """scipy.optimize.minimize, whose solution differentiates, and which takes func's derivatives of `fun`.
+    """scipy.optimize.minimize, whose solution differentiates, with func's derivatives of `fun`.
 
-    Methods that take a gradient, a Hessian or products with it get the exact ones where none are given, and run
-    without differences. `x`, `fun` and `jac` of the result are functions of the parameters: of `args`, of what `fun`
-    has in its closure, of bounds and of constraints. Where bounds or constraints are active their conditions are part
-    of the equation of the solution.
+    Methods that take a gradient, a Hessian or products with it get the exact ones by default, and do not use
+    differences. `x`, `fun` and `jac` of the result are functions of the parameters: of `args`, of the closure of `fun`,
+    of bounds and of constraints. Conditions of active bounds and constraints are part of the equation of the solution.
 
     Example:
         >>> import numpy as np, func
@@ -153,7 +152,7 @@ def _constraint_as_scipy(own: Constraint, old: Any) -> Any:
 
 
 def as_constraint(constraint: Any) -> Constraint:
-    """One of SciPy's constraints as a function with bounds."""
+    """A constraint of SciPy as a function with bounds."""
     if isinstance(constraint, dict):
         upper = 0.0 if str(constraint["type"]).lower() == "eq" else np.inf
         return Constraint(constraint["fun"], as_tuple(constraint.get("args", ())), 0.0, upper)
@@ -189,7 +188,7 @@ def _listed(constraints: Any) -> list[Any]:
 
 
 def _parts(bounds: Any) -> Any:
-    """Bounds where traced values are looked for."""
+    """Bounds for the search for traced values."""
     return (bounds.lb, bounds.ub) if isinstance(bounds, scipy_optimize.Bounds) else bounds
 
 
@@ -203,12 +202,12 @@ def _constraint_parts(constraints: Any) -> Any:
 
 
 def _name(method: Any) -> str:
-    """The name of the method, which is SciPy's default where none is given: it takes a gradient."""
+    """The name of the method, or SciPy's default, which takes a gradient."""
     return "bfgs" if method is None else str(method).lower()
 
 
 def with_exact(fun: Any, x0: Any, args: tuple[Any, ...], method: str, slopes: Sequence[Any]) -> list[Any]:
-    """(jac, hess, hessp) with func's where a method takes them and none are given."""
+    """(jac, hess, hessp), by default func's for a method that takes them."""
     jac, hess, hessp = slopes
     start = np.atleast_1d(np.asarray(x0, float)).ravel()
     if (jac is None or jac is False) and method in TAKING_GRADIENT:
@@ -230,7 +229,7 @@ def with_exact(fun: Any, x0: Any, args: tuple[Any, ...], method: str, slopes: Se
 
 
 def _one_variable(name: str) -> Callable[..., Any]:
-    """What finds a minimum of a function of one variable: (run, fun, args, starts, bounds, minimise) -> x, info."""
+    """A search for a minimum in one variable: (run, fun, args, starts, bounds, minimise) -> x, info."""
 
     def find(fun: Any, args: Any, starts: Any, bounds: Any, minimise: Any) -> Any:
         run = Run(name)
@@ -407,7 +406,7 @@ def _scalar_of(fun: Any) -> Any:
 
 
 def _returns_pair(fun: Any, x0: Any, args: Any) -> bool:
-    """Whether a function returns (value, gradient), as the older functions take it without fprime."""
+    """Whether a function returns (value, gradient), as for the older functions without fprime."""
     out = fun(np.asarray(x0, float).ravel() if not isinstance(x0, Tracer) else as_array(x0), *args)
     return isinstance(out, tuple) and len(out) == 2
 
@@ -518,7 +517,7 @@ def _on_numbers_inside(value: Any, name: str) -> Any:
 
 
 def _of_slsqp(given: dict[str, Any], params: Any) -> list[Constraint]:
-    """The constraints of fmin_slsqp; functions of all equations or inequalities win over lists of them."""
+    """The constraints of fmin_slsqp; functions of all equations or inequalities take precedence over lists."""
     own = []
     for several, single, upper in (("f_eqcons", "eqcons", 0.0), ("f_ieqcons", "ieqcons", np.inf)):
         functions = [given[several]] if given.get(several) is not None else given.get(single, ())
@@ -548,7 +547,7 @@ def brute(
     disp: bool = False,
     workers: Any = 1,
 ) -> Any:
-    """scipy.optimize.brute, whose minimum differentiates where `finish` has found it; points of the grid do not.
+    """scipy.optimize.brute, whose minimum differentiates if `finish` has found it, unlike points of the grid.
 
     Raises:
         NotDifferentiableError: Without `finish`: the result is the best point of a grid (a TypeError).
@@ -559,7 +558,7 @@ def brute(
         return original("brute")(func, ranges, args, *rest)
     if finish is None:
         raise NotDifferentiableError(
-            "scipy.optimize.brute with finish=None returns a point of a grid, which has no derivative; give it finish, "
+            "scipy.optimize.brute with finish=None returns a point of a grid, which has no derivative; pass finish, "
             "or call it on plain numbers (func.stop_gradient)"
         )
     run = Run("brute")

@@ -1,10 +1,11 @@
-"""Newton's method as a compiled loop, where a system starts so near a root that SciPy would find the same one.
+"""Newton's method as a compiled loop, for systems that start so near a root that SciPy would find the same one.
 
-Compiled code would call SciPy by Python. The loop here takes a few corrections with the factors of each Jacobian. Where
-every correction is at most a quarter of the one before, the start lies in the basin of one root, by the theorem of
-Newton and Kantorovich as an algorithm can test it (Deuflhard, Newton Methods for Nonlinear Problems, 2004, section 2.1:
-the natural monotonicity test), and MINPACK's first steps are the same. Then the loop's root is taken, to full
-precision; in all other cases SciPy's code runs.
+Compiled code would call SciPy by Python. The loop here takes a few corrections with the factors of each Jacobian. If
+every correction is at most a quarter of the previous one, the start lies in the basin of one root. Newton and
+Kantorovich's theorem has this testable form, the natural monotonicity test. MINPACK's first steps are then the same, so
+the loop computes the root to full precision. In all other cases SciPy's code runs.
+
+Source: P. Deuflhard (2004), Newton Methods for Nonlinear Problems, section 2.1.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from func.scipy.optimize.solving import as_array, vector_of
 from func.transforms.jacobians import jacfwd
 
 CORRECTIONS = 3
-"""With the factors of one Jacobian; this converges as the fourth power."""
+"""Corrections with the factors of one Jacobian; this converges as the fourth power."""
 CONTRACTION = 0.25
-"""A correction is at most this part of the one before."""
+"""The largest ratio of a correction to the previous one."""
 FACTOR = 100.0
-"""The first correction is at most so many times as long as the start: MINPACK's first trust region."""
+"""The largest ratio of the first correction to the start: MINPACK's first trust region."""
 NOISE, PRECISION = 1e-13, 1e-15
-"""Corrections of this part of the root are rounding; the root is found when what is left is this part of it."""
+"""The ratio to the root below which corrections are rounding errors, and the loop ends."""
 MOST_STEPS = 12
 
 
 def newton_or(
     otherwise: Callable[[Any], Any], values: Any, x0: Any, fun: Callable[..., Any], args: Any, jac: Any
 ) -> Any:
-    """(x, info) by Newton's method in traced code, or what `otherwise(values)` gives."""
+    """(x, info) by Newton's method in traced code, or the result of `otherwise(values)`."""
     try:
         start = vector_of(as_array(x0)) * 1.0
 

@@ -18,7 +18,7 @@ from func.transforms.implicit import Problem
 from func.transforms.reverse import grad
 
 DENSE = 64
-"""Up to so many roots of an elementwise function their Jacobian is computed as a matrix."""
+"""The most roots of an elementwise function for which its Jacobian is a matrix."""
 
 
 def _succeeded(aux: Any) -> Any:
@@ -42,8 +42,8 @@ def root(
 ) -> Any:
     """scipy.optimize.root, whose solution differentiates by the implicit function theorem.
 
-    SciPy finds the root, with the Jacobian of func for the methods hybr and lm if none is given. `x` and `fun` are
-    functions of the parameters: of `args`, and of what `fun` has in its closure.
+    SciPy finds the root, by default with func's Jacobian for the methods hybr and lm. `x` and `fun` are functions of
+    the parameters: of `args`, and of values in the closure of `fun`.
 
     Example:
         >>> import numpy as np, func
@@ -162,7 +162,7 @@ def _info_of_root(result: Any) -> Array:
 
 
 def _bracketing(name: str) -> Callable[..., Any]:
-    """One of SciPy's functions that find the root of a scalar function in a bracket."""
+    """A function of SciPy that finds the root of a scalar function in a bracket."""
     signature = inspect.signature(original(name))
 
     def solver(f: Callable[..., Any], a: Any, b: Any, *more: Any, **options: Any) -> Any:
@@ -221,8 +221,8 @@ def newton(
 ) -> Any:
     """scipy.optimize.newton (the methods of Newton, Halley and the secant), whose root differentiates.
 
-    Of many starts, for which SciPy wants an elementwise function, every root differentiates. Where the start is the
-    root already the derivative is right as well.
+    From many starts, for which SciPy wants an elementwise function, every root differentiates. The derivative is right
+    even if the start is the root.
 
     Example:
         >>> import func
@@ -230,7 +230,7 @@ def newton(
         >>> func.grad(root)(4.0)
         np.float64(0.25)
     """
-    args = tuple(args)  # SciPy unpacks what there is
+    args = tuple(args)  # SciPy unpacks any iterable
     rest = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
     if not solving.has_traced(func, x0, fprime, args, fprime2, x1):
         return original("newton")(func, x0, fprime, args, fprime2=fprime2, x1=x1, full_output=full_output, **rest)
@@ -271,7 +271,7 @@ def newton(
 
 
 def _diagonal(g: Callable[[Any], Any], y: Any) -> Any:
-    """The x with g(x) = y for a linear map that takes each number by itself."""
+    """The x with g(x) = y for a linear map that takes each number separately."""
     return y / g(np.ones_like(y))
 
 
@@ -364,7 +364,7 @@ def fixed_point(
 
 
 def _nonlinear(name: str) -> Callable[..., Any]:
-    """One of SciPy's solvers of large systems by approximate Jacobians."""
+    """A solver of SciPy for large systems by approximate Jacobians."""
 
     def solver(F: Callable[..., Any], xin: Any, iter: Any = None, *more: Any, **options: Any) -> Any:
         if not solving.has_traced(F, xin):

@@ -1,8 +1,8 @@
-"""What the solvers share: SciPy runs them on numbers, and their equation gives the derivative.
+"""Common parts of the solvers: SciPy runs them on numbers, and their equation gives the derivative.
 
-A call of a solver becomes a `Problem` of `func.transforms.implicit`: an equation that holds at the solution, and a
-function that calls SciPy's own solver. That function gets plain numbers, whatever runs around it: directly, or for each
-batch element under `vmap`, or each time that compiled code runs under `jit`.
+A call of a solver becomes a `Problem` of `func.transforms.implicit`: an equation of the solution, and a function that
+calls SciPy's own solver. That function gets plain numbers: directly, for each batch element under `vmap`, or each time
+that compiled code runs under `jit`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from func.transforms.reverse import grad, value_and_grad
 
 FLOAT = np.dtype(np.float64)
 INFO = Aval((4,), np.dtype(np.int64))
-"""Of a solver: whether it has converged, its status, the number of evaluations, of iterations."""
+"""The solver's information: whether it has converged, its status, the numbers of evaluations and iterations."""
 ROUNDING = 1e-8
-"""A Newton step from a solution is at most this part of it."""
+"""The largest ratio of a Newton step from a solution to the solution."""
 UNDETERMINED = 0.1
-"""A Newton step from a solution changes its equation by this part of what is left of it, at most."""
+"""The largest change of the equation by a Newton step from a solution, relative to its remainder."""
 
 
 def original(name: str) -> Callable[..., Any]:
@@ -48,7 +48,7 @@ def original(name: str) -> Callable[..., Any]:
 
 
 def is_unmodified(depth: int = 1) -> bool:
-    """Whether the function of func that asks was reached by the hook of SciPy's function."""
+    """Whether the hook of SciPy's function called the calling function of func."""
     frame: FrameType | None = sys._getframe(depth + 1)
     if frame is not None and frame.f_code is called_inside.__code__:  # by which hooks call
         frame = frame.f_back
@@ -56,17 +56,17 @@ def is_unmodified(depth: int = 1) -> bool:
 
 
 def has_traced(*parts: Any) -> bool:
-    """Whether traced values are anywhere in functions and arguments."""
+    """Whether functions and arguments contain traced values anywhere."""
     return bool(Closure(parts).values)  # type: ignore[arg-type]
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:
-    """Extra arguments as SciPy takes them: a tuple, or one argument."""
+    """Extra arguments as SciPy accepts them: a tuple, or one argument."""
     return args if isinstance(args, tuple) else (args,)
 
 
 def number(value: Any, name: str) -> Any:
-    """What a user's function has returned to a solver, as plain numbers."""
+    """The result of a user's function for a solver, as plain numbers."""
 
     def plain(leaf: Any) -> Any:
         if type(leaf) is not Tracer:
@@ -82,7 +82,7 @@ def number(value: Any, name: str) -> Any:
 
 
 def on_numbers(function: Any, name: str) -> Any:
-    """A user's function as a solver calls it."""
+    """A user's function for a solver."""
     if not callable(function):
         return function
 
@@ -93,7 +93,7 @@ def on_numbers(function: Any, name: str) -> Any:
 
 
 def scalar(value: Any) -> Array:
-    """The value of an objective, of which SciPy takes arrays of one number."""
+    """The value of an objective; SciPy accepts arrays of one number."""
     return np.reshape(value, ()) if shape_of(value) != () else value
 
 
@@ -109,7 +109,7 @@ def vector_of(value: Any) -> Array:
 
 
 def works(function: Callable[..., Any], *args: Any) -> bool:
-    """Whether func can trace a user's function, tried at the start; if not, SciPy takes its differences."""
+    """Whether func can trace a user's function, tried at the start; if not, SciPy uses differences."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -120,7 +120,7 @@ def works(function: Callable[..., Any], *args: Any) -> bool:
 
 
 def exact_gradient(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
-    """The gradient of an objective by func, or None where it cannot be traced."""
+    """The gradient of an objective by func, or None if func cannot trace it."""
     gradient = grad(lambda x, *args: scalar(f(x, *args)))
     return on_numbers(gradient, "solver") if works(gradient, x, *args) else None
 
@@ -135,7 +135,7 @@ class Paired:
         self.known: Any = None
 
     def at(self, x: Any, args: tuple[Any, ...]) -> Any:
-        """(value, gradient), which are kept for the next question."""
+        """(value, gradient), stored for the next request."""
         place = x.tobytes()
         if place != self.place:
             self.place = None
@@ -153,32 +153,32 @@ class Paired:
 
 
 def exact_jacobian(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
-    """The Jacobian of a vector function by func, or None where it cannot be traced."""
+    """The Jacobian of a vector function by func, or None if func cannot trace it."""
     jac = jacobian(lambda x, *args: vector_of(f(x, *args)))
     return on_numbers(jac, "solver") if works(jac, x, *args) else None
 
 
 class Run(Record):
-    """What is known of the solver's run: its own result, where it has run once while the call was traced."""
+    """Information on the solver's run: its own result, if it ran once while the call was traced."""
 
     name: str
     calls: int = 0
     result: Any = None
 
     def note(self, result: Any) -> Any:
-        """Keep the result of a run."""
+        """Store the result of a run."""
         self.calls += 1
         self.result = result
         return result
 
     @property
     def known(self) -> Any:
-        """The result of the only run; None where there were several, or none yet."""
+        """The result of the only run; None after several runs, or none."""
         return self.result if self.calls == 1 else None
 
 
 def info_of(result: Any) -> Array:
-    """What a result says about the run, as numbers."""
+    """The information in a result about the run, as numbers."""
     values = [bool(result.get("success", True)), *[result.get(key, 0) for key in ("status", "nfev", "nit")]]
     return np.array([0 if value is None else int(value) for value in values], np.int64)
 
@@ -199,7 +199,7 @@ def solve(problem: Problem, like: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 class Verdict(Record):
-    """Warns where a solution is differentiated that is none, or no differentiable function of its parameters."""
+    """Warns if a result to differentiate is not a solution, or not a differentiable function of its parameters."""
 
     name: str
     line: Any
@@ -214,7 +214,7 @@ class Verdict(Record):
         return ()
 
     def silent(self, *flags: Array) -> tuple[()]:
-        """Nothing to say."""
+        """No warning."""
         return ()
 
     def __call__(self, succeeded: Array, remaining: Array, scale: Array, degenerate: Array) -> None:
@@ -246,10 +246,10 @@ def check_of(
     degenerate: Callable[[Any], Any] | None = None,
     undetermined: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A check of solutions whose derivative is asked for: the functions return flags in aux.
+    """A check of solutions whose derivative is needed: the functions return flags in aux.
 
-    A Newton step from a solution leads nowhere, or far enough to change the Jacobian: then the solution is none, or the
-    equation has a singular Jacobian near by.
+    A Newton step may lead nowhere, or far enough to change the Jacobian. Then the result is not a solution, or the
+    equation has a singular Jacobian nearby.
     """
     verdict = Verdict(name, user_line(3))
 
@@ -261,26 +261,26 @@ def check_of(
         matrix = stop_gradient(matrix)
         step = stop_gradient(refusing_singular(name, matrix, value))
         slope = jvp(of_vector, (x - step,), (step,))[1]
-        # A solver may say that it has not converged where rounding keeps it from the tolerance it was given.
+        # Rounding may keep a solver from its tolerance, so that it reports no convergence.
         is_there = np.max(np.abs(step)) <= ROUNDING * np.maximum(1.0, np.max(np.abs(x)))
         remaining, scale = np.max(np.abs(slope - value)), np.max(np.abs(value))
         is_open = np.bool_(False) if undetermined is None else undetermined(aux)
         remaining = np.where(_is_singular(name, matrix) | is_open, np.inf, remaining)
         is_degenerate = np.bool_(False) if degenerate is None else degenerate(aux)
         flags = (succeeded(aux) | is_there, remaining, scale, is_degenerate)
-        # Compiled code calls Python only where there is something to say.
+        # Compiled code calls Python only if there is something to report.
         cond(verdict.is_wanted(*flags), verdict.asked, verdict.silent, *flags)
 
     return check
 
 
 def _is_singular(name: str, matrix: Array) -> Array:
-    """Whether rounding errors decide about the inverse of a matrix, whatever units its rows and columns have."""
+    """Whether rounding errors determine the inverse of a matrix, whatever the units of its rows and columns."""
     for axis in (1, 0):
         size = np.max(np.abs(matrix), axis=axis, keepdims=True)
         matrix = matrix / np.where(size > 0, size, 1.0)
     count = shape_of(matrix)[0]
-    direction = np.cos(np.arange(1.0, count + 1)).astype(dtype_of(matrix))  # no special one
+    direction = np.cos(np.arange(1.0, count + 1)).astype(dtype_of(matrix))  # an arbitrary direction
     growth = np.max(np.abs(refusing_singular(name, matrix, direction)))
     return growth * (count * np.finfo(dtype_of(matrix)).eps) > UNDETERMINED
 
@@ -292,7 +292,7 @@ def refusing_singular(name: str, matrix: Array, side: Array) -> Array:
     except SingularSystemError as error:
         raise SingularSystemError(
             f"scipy.optimize.{name}: the equation of the solution has a singular Jacobian there, so that the solution "
-            f"is no differentiable function of its parameters\n{str(error).splitlines()[-1]}"
+            f"is not a differentiable function of its parameters\n{str(error).splitlines()[-1]}"
         ) from None
 
 
@@ -319,7 +319,7 @@ def float_dtype(value: Any) -> np.dtype[Any]:
 
 
 def size_of(value: Any) -> int:
-    """How many numbers a value has."""
+    """The number of numbers in a value."""
     return int(np.prod(shape_of(as_array(value)), dtype=np.int64))
 
 

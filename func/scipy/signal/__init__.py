@@ -1,8 +1,8 @@
 """scipy.signal on traced and plain arrays: convolution, filters, filter design, spectra, windows, systems, waveforms.
 
-Most of scipy.signal is NumPy code, which runs on traced values as it is; its compiled kernels have versions here:
-convolutions are sums of products, and filters with feedback solve a linear recurrence, whose derivative in every
-argument is a recurrence again. Peaks and other indices have no derivative.
+Most of scipy.signal is NumPy code, which runs on traced values unchanged; its compiled kernels have versions here.
+Convolutions are sums of products. Filters with feedback solve a linear recurrence, whose derivative in every argument
+is a recurrence again. Peaks and other indices have no derivative.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _DOORS = (
     _sigtools__convolve2d,
     _sigtools__medfilt2d,
 )
-"""Behind private and compiled functions of SciPy's that its public ones call."""
+"""Targets of hooks of private and compiled functions that SciPy's public functions call."""
 
 
 @_without_engine_frames

@@ -1,4 +1,4 @@
-"""Functions that run SciPy's own code with small parts replaced: what asks for plain numbers, or is compiled."""
+"""Functions that run SciPy's own code, except for parts that are compiled or ask for plain numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from func.scipy.signal import correlations
 
 
 def _adapted(name: str, /, **names: Any) -> Callable[..., Any]:
-    """A function of scipy.signal with other objects behind some names."""
+    """A function of scipy.signal with substitutes behind some names."""
     return traces(getattr(_scipy, name), **names)
 
 
@@ -40,9 +40,9 @@ cspline1d = _adapted(
 
 
 def _initial(name: str) -> Callable[..., Array]:
-    """SciPy's sums for the first outputs of a filter that goes on as a mirror: linear in the signal.
+    """SciPy's sums for the first outputs of a filter whose signal continues as its mirror image: linear in the signal.
 
-    Their weights are what SciPy makes of unit vectors; they fall off, and so many are asked for as it takes.
+    Their weights are SciPy's results for unit vectors. They decay, and func computes only as many as matter.
     """
     compiled = getattr(_spline, name)
 
@@ -50,7 +50,7 @@ def _initial(name: str) -> Callable[..., Array]:
         if holds_traced(parameters):
             raise UnsupportedFunctionError(
                 f"the poles of a symmetric recursive filter of scipy.signal are traced{at_line()}\n"
-                "There is no derivative in them: give them as numbers, or write the filter with lfilter."
+                "There is no derivative in them: pass numbers, or write the filter with lfilter."
             )
         n = signal.shape[-1]
         size = min(n, 32)

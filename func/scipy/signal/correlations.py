@@ -24,7 +24,7 @@ def inexact_dtype(*arrays: Array) -> Any:
 
 
 def _direct(x: Array, h: Array, mode: str, extension: str = "constant", fill: Any = 0, skipped: Any = None) -> Array:
-    """Σ_k x_(i-k) h_k over all axes; `skipped` of mode "same" is how many outputs of "full" lie before the first."""
+    """Σ_k x_(i-k) h_k over all axes; for mode "same", `skipped` is the number of outputs of "full" before the first."""
     dtype = np.result_type(x.dtype, h.dtype)
     wide = fnp.astype(x, dtype, copy=False)
     for axis, k in enumerate(h.shape):
@@ -43,7 +43,7 @@ def _reversed(x: Array) -> Array:
 
 @version_of(_scipy.choose_conv_method)
 def choose_conv_method(in1: Array, in2: Array, mode: str = "full", measure: bool = False) -> Any:
-    """Which method is faster for arrays of these shapes; integers, whose sums are exact, take no transforms."""
+    """The faster method for arrays of these shapes; integers, whose sums are exact, take no transforms."""
     like = [np.empty(v.shape, v.dtype) for v in (fnp.asarray(in1), fnp.asarray(in2))]
     is_float = any([v.dtype.kind in "fc" for v in like])
     return scipy_hooks.original(_scipy.choose_conv_method)(*like, mode, measure) if is_float else "direct"
@@ -51,7 +51,7 @@ def choose_conv_method(in1: Array, in2: Array, mode: str = "full", measure: bool
 
 @version_of(_scipy.correlate)
 def correlate(in1: Array, in2: Array, mode: str = "full", method: str = "auto") -> Array:
-    """The correlation of two arrays, the second conjugated: SciPy's, but for sums of products."""
+    """The correlation of two arrays, the second conjugated: by SciPy, except for sums of products."""
     x, h = fnp.asarray(in1), _reversed(fnp.asarray(in2))
     pairs = list(zip(x.shape, h.shape, strict=False))
     swaps = mode == "valid" and any([n < k for n, k in pairs])

@@ -1,8 +1,8 @@
-"""Filters of a fixed order from traced frequencies in compiled code, where SciPy's checks have no values to look at.
+"""Filters of a fixed order from traced frequencies in compiled code, where SciPy's checks see no values.
 
 With known numbers SciPy's own code runs. Under `jit` poles, zeros and gain are the same functions of the frequencies.
-Polynomials are real there because poles and zeros come in pairs, and no leading coefficient counts as zero. Which
-poles and zeros share a second-order section is asked of SciPy for the numbers, each time that the compiled code runs.
+Polynomials are real there because poles and zeros come in pairs, and no leading coefficient counts as zero. SciPy pairs
+poles and zeros into second-order sections by the numbers, each time that the compiled code runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def iirfilter(
     typical = {"rp": None if rp is None else 1.0, "rs": None if rs is None else 40.0}
     typical |= {} if fs is None else {"fs": 1.0 if holds_traced(fs) else fs}
     places = np.linspace(0.1, 0.2, max(Wn.size, 1)) * (typical.get("fs") or 1.0)
-    scipy_hooks.original(_scipy.iirfilter)(N, places.reshape(shape_of(Wn)), **typical, **options)  # SciPy's refusals
+    scipy_hooks.original(_scipy.iirfilter)(N, places.reshape(shape_of(Wn)), **typical, **options)  # SciPy's checks
     band = _filter_design.band_dict[btype.lower()]
     prototype, *_ = _filter_design.filter_dict[ftype.lower()]
     ripples = {"cheb1ap": (rp,), "cheb2ap": (rs,), "ellipap": (rp, rs)}.get(prototype.__name__, ())
@@ -82,7 +82,7 @@ def monic(roots: Array) -> Array:
 
 @version_of(_scipy.zpk2sos)
 def zpk2sos(z: Any, p: Any, k: Any, pairing: Any = None, *, analog: bool = False) -> Array:
-    """Second-order sections (n, 6), as scipy.signal.zpk2sos; how poles and zeros are paired has no derivative."""
+    """Second-order sections (n, 6), as scipy.signal.zpk2sos; the pairing of poles and zeros has no derivative."""
     z, p, k = [fnp.asarray(x) for x in (z, p, k)]
     if analog or pairing not in (None, "nearest", "keep_odd") or z.size + p.size == 0:
         return in_original(_scipy.zpk2sos, z, p, k, pairing, analog=analog)
@@ -110,7 +110,7 @@ def sections(z: Array, p: Array, k: Array, pairing: str | None = None) -> Array:
 
 
 def _pairs(pairing: str | None, size: int, z: Any, p: Any) -> Any:
-    """Which zeros and which poles stand in each section, by SciPy's function for the plain numbers."""
+    """The zeros and poles of each section, by SciPy's function for the plain numbers."""
     sos = scipy_hooks.original(_scipy.zpk2sos)(z, p, 1.0, pairing)
     out = np.zeros((2, len(sos), 2), np.int64)
     for part, roots in enumerate((z, p)):
@@ -176,7 +176,7 @@ def firwin(
     edges = fnp.multiply(fnp.atleast_1d(fnp.asarray(cutoff)), 2.0 / (fs or 2.0))
     count = edges.size
     typical = np.linspace(0.1, 0.9, count + 2)[1:-1].reshape(shape_of(edges))
-    scipy_hooks.original(_scipy.firwin)(numtaps, typical, width=width, **options)  # SciPy's refusals
+    scipy_hooks.original(_scipy.firwin)(numtaps, typical, width=width, **options)  # SciPy's checks
     if width is not None:
         window = ("kaiser", _scipy.kaiser_beta(_scipy.kaiser_atten(numtaps, 2.0 * width / (fs or 2.0))))
     passes_zero = pass_zero in (True, "bandstop", "lowpass")

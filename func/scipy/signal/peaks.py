@@ -16,18 +16,18 @@ __all__ = ["find_peaks", "peak_prominences", "peak_widths"]
 
 
 def _of_numbers(name: str, instead: str) -> Callable[..., Any]:
-    """A function of SciPy's that takes numbers alone, and says so."""
+    """A function of SciPy that takes only plain numbers, and raises an error for others."""
 
     def function(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not holds_traced((x, args, kwargs)):
             return original(getattr(_scipy, name))(x, *args, **kwargs)
         if is_abstract_value(x):
             raise StagingError(
-                f"scipy.signal.{name} decides by values, which code that is compiled does not have{at_line()}\n"
-                "Find the peaks outside of what is compiled, and give it their places."
+                f"scipy.signal.{name} decides by values, which compiled code does not have{at_line()}\n"
+                "Find the peaks outside of compiled code, and pass their places to it."
             )
         raise NotDifferentiableError(
-            f"scipy.signal.{name} of traced values: where peaks are has no derivative{at_line()}\n{instead} "
+            f"scipy.signal.{name} of traced values: the places of peaks have no derivative{at_line()}\n{instead} "
             "Under func.vmap find the peaks of every signal before."
         )
 

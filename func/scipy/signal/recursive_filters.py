@@ -25,7 +25,7 @@ def _coefficients(values: Any, name: str) -> Array:
 
 
 def _longer(values: Array, length: int) -> Array:
-    """Zeros behind, up to a length."""
+    """Zeros appended up to a length."""
     missing = length - values.shape[-1]
     if missing <= 0:
         return values
@@ -33,12 +33,12 @@ def _longer(values: Array, length: int) -> Array:
 
 
 def _delayed(values: Array, length: int) -> Array:
-    """Zeros in front."""
+    """Zeros prepended."""
     return fnp.concatenate([fnp.zeros((*values.shape[:-1], length), values.dtype), values], -1)
 
 
 def _weighted(wide: Array, taps: Array) -> Array:
-    """Σ_k taps_k wide_(n-k) over the last axis, where all of them exist."""
+    """Σ_k taps_k wide_(n-k) over the last axis, where all terms exist."""
     return correlate_windows(operand(wide), operand(fnp.flip(taps)), axes=(wide.ndim - 1,), stack=0)
 
 
@@ -54,13 +54,13 @@ def _filtered(b: Array, a: Array, x: Array, state: Array | None) -> tuple[Array,
         return y, None
     if not order:
         return y, state
-    # what the past contributes to the outputs to come
+    # the contribution of the past to later outputs
     coming = [_weighted(_longer(_delayed(v, order)[..., v.shape[-1] :], 2 * order), t) for v, t in ((x, b), (y, a))]
     return y, coming[0] - coming[1] + _longer(state[..., n:], order)
 
 
 def _state(zi: Any, shape: tuple[int, ...]) -> Array:
-    """The initial state in its shape; axes of length one are spread."""
+    """The initial state in its shape; axes of length one are broadcast."""
     zi = fnp.asarray(zi)
     if zi.ndim != len(shape):
         raise ValueError(
@@ -144,7 +144,7 @@ def _sections(sos: Any) -> Array:
 
 @version_of(_scipy.sosfilt)
 def sosfilt(sos: Array, x: Array, axis: int = -1, zi: Any = None) -> Any:
-    """Filters of second order in a row, as scipy.signal.sosfilt; sos[:, 3] is one, and is not looked at."""
+    """Filters of second order in a row, as scipy.signal.sosfilt; it does not check that sos[:, 3] is one."""
     x, sos = fnp.asarray(x), _sections(sos)
     if x.ndim == 0:
         raise ValueError("x must be at least 1-D")

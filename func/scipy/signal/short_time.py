@@ -30,7 +30,7 @@ def transformed_windows(
 
 
 class _Window:
-    """A traced window, while an object is made that wants to close its memory."""
+    """A traced window during the construction of an object that makes it read-only."""
 
     def __init__(self, window: Array) -> None:
         self.window = window
@@ -42,7 +42,7 @@ class _Window:
         return len(self.window)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Whether the numbers are finite is not asked of a traced window."""
+        """A traced window skips the check for finite numbers."""
         return [True]
 
     def __iter__(self) -> Any:
@@ -55,7 +55,7 @@ class _Window:
         return self.window / other
 
     def setflags(self, write: bool) -> None:
-        """A traced window has no flags; nobody else holds it."""
+        """A traced window has no flags; nothing else refers to it."""
 
 
 class ShortTimeFFT(_scipy.ShortTimeFFT):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What functions of filter coefficients check and shorten by their values, without a look where those are not known.
+"""Functions of filter coefficients that check or shorten them by value, where the values are known.
 
 Under `jit` no leading coefficient counts as zero.
 """
@@ -21,7 +21,7 @@ from func.scipy.kinds.versions import version_of
 
 
 def _aligned(b: Any) -> Array:
-    """Numerators of several outputs as rows of one length, zeros in front."""
+    """Numerators of several outputs as rows of one length, with zeros in front."""
     if isinstance(b, (list, tuple)) and any([np.ndim(row) > 0 for row in b]):
         rows = [fnp.atleast_1d(fnp.asarray(row)) for row in b]
         width = max([row.shape[-1] for row in rows])

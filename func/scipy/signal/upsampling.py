@@ -1,4 +1,4 @@
-"""Upsample, filter, downsample: the polyphase form, which computes only the outputs that are kept."""
+"""Upsample, filter, downsample: the polyphase form, which computes only the outputs that remain."""
 
 from __future__ import annotations
 

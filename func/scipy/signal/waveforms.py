@@ -1,4 +1,4 @@
-"""Waveforms made of pieces, and splines evaluated piece by piece, without a look at where the arguments lie."""
+"""Waveforms made of pieces, and splines evaluated piece by piece, which select pieces without known values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sawtooth(t: Array, width: Any = 1) -> Array:
 
 
 def _mirrored(x: Array, n: int) -> Array:
-    """Coordinates brought into 0 … n - 1 by mirrors at both ends."""
+    """Coordinates mapped into 0 … n - 1 by mirrors at both ends."""
     if n == 1:
         return fnp.zeros_like(x)
     period = 2.0 * (n - 1)

@@ -1,8 +1,8 @@
 """scipy.sparse: matrices whose entries may be traced, and products of plain ones with traced arrays.
 
-SciPy's constructors, called with traced entries, make objects of func's subclasses of SciPy's classes. Derivatives
-are taken with respect to entries: the gradient of a sparse matrix is one with its pattern, and nothing dense is made
-that the result does not have. A sparse matrix is a tree, so that it can be an argument of `func.grad` or `func.jit`.
+SciPy's constructors, called with traced entries, make objects of func's subclasses of SciPy's classes. Derivatives are
+with respect to entries: the gradient of a sparse matrix has its pattern, and dense arrays appear only in dense results.
+A sparse matrix is a tree, so that it can be an argument of `func.grad` or `func.jit`.
 
 >>> import numpy as np, func, scipy.sparse
 >>> places = (np.array([0, 1, 1]), np.array([0, 0, 1]))

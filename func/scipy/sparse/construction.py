@@ -33,7 +33,7 @@ class _Numbering:
         self.count = 0
 
     def of(self, value: Any) -> Any:
-        """The argument with numbers: lists and tuples are searched, None stays."""
+        """The argument with numbers; searches lists and tuples, and keeps None."""
         if value is None or isinstance(value, str):
             return value
         if _scipy.issparse(value):
@@ -58,7 +58,7 @@ class _Numbering:
         self.count += int(np.prod(shape_of(data)))
 
     def result(self, made: Any, dtype: Any) -> Any:
-        """What SciPy made of the numbers, with the entries."""
+        """SciPy's result for the numbers, with the entries."""
         data = joined(self.parts) if self.parts else np.zeros(0)
         if dtype is not None and dtype_of(data) != np.dtype(dtype):
             data = data.astype(dtype)
@@ -69,7 +69,7 @@ class _Numbering:
 
 
 def _placing(name: str) -> Callable[..., Any]:
-    """A function that puts the entries of its first argument at other places."""
+    """A function that moves the entries of its first argument."""
     scipy_function = getattr(_scipy, name, None)
 
     def function(first: Any, *args: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:
 
 
 def find(A: Any) -> tuple[Any, Any, Any]:
-    """scipy.sparse.find: rows, columns and values of all entries; those that are zero are among them."""
+    """scipy.sparse.find: rows, columns and values of all entries, including those that are zero."""
     if not holds_traced(A):
         out: tuple[Any, Any, Any] = original(_scipy.find)(A)
         return out

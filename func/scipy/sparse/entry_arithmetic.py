@@ -45,7 +45,7 @@ def as_dense(value: Any) -> Array:
 
 
 def known(matrix: Any) -> Any:
-    """The matrix with the numbers behind its entries; raises where there are none."""
+    """The matrix with the numbers behind its entries; raises if there are none."""
     return with_entries(matrix, np.asarray(concrete(matrix.data)))
 
 
@@ -62,7 +62,7 @@ def product(matrix: Any, x: Array) -> Array:
 
 
 def _matmul_dense(matrix: Any, other: Any) -> Any:
-    """A @ other in SciPy's shapes and errors."""
+    """A @ other with SciPy's shapes and errors."""
     x = as_dense(other)
     n = matrix.shape[-1]
     shape = shape_of(x)
@@ -133,7 +133,7 @@ def _multiply_dense(matrix: Any, other: Array) -> Any:
 
 
 def _broadcast_coords(coords: Sequence[Any], shape: Sequence[int], own: Sequence[int]) -> tuple[Any, ...]:
-    """Coordinates in a broadcast result as those in the operand."""
+    """Coordinates in a broadcast result as coordinates in the operand."""
     tail = coords[len(shape) - len(own) :]
     return tuple([index if length != 1 else np.zeros_like(index) for index, length in zip(tail, own, strict=True)])
 
@@ -234,7 +234,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 def reduced_places(matrix: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
-    """Where each entry goes in a sum over axes, and the shape of that."""
+    """The target of each entry in a sum over axes, and the shape of the targets."""
     coords, _ = coordinates(matrix)
     left = [i for i in range(matrix.ndim) if i not in axes]
     shape = tuple([matrix.shape[i] for i in left])

@@ -1,9 +1,9 @@
-"""Patterns of sparse matrices: where entries are, and where they come from.
+"""Patterns of sparse matrices: the places of entries, and their sources.
 
-A matrix with traced entries has its pattern, the arrays of integers, in the open. So whatever moves entries is left to
-SciPy, on a matrix with the same pattern whose entries are their own numbers 1, 2, 3, ...: in the result stands which
-entry each place has (zero: none), and the entries are gathered by it. An operation that combines entries runs on ones
-for the pattern of its result; entries are added at their places there.
+A matrix with traced entries has its pattern, the arrays of integers, as plain data. So SciPy moves entries, on a matrix
+with the same pattern and the entries 1, 2, 3, ... The result shows the number of the entry for each place (zero: none),
+and func gathers the entries by it. An operation that combines entries runs on ones for the pattern of its result; func
+adds the entries at their places there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from func.interpreters.primitives.structural.slicing import concatenate
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia")
 OWN: dict[type, type] = {}
-"""func's class for each of SciPy's, and for itself."""
+"""func's class for each class of SciPy, and for itself."""
 SCIPY: dict[type, type] = {}
-"""SciPy's class for each of func's, and for itself."""
+"""SciPy's class for each class of func, and for itself."""
 
 
 def scipy_class(matrix: Any) -> type:
-    """SciPy's class of a sparse matrix, subclasses of users included."""
+    """SciPy's class of a sparse matrix, also for subclasses of users."""
     kind = type(matrix)
     if kind in SCIPY:
         return SCIPY[kind]
@@ -45,7 +45,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def with_entries(template: Any, data: Array, kind: type | None = None) -> Any:
-    """The pattern of a matrix with other data, in SciPy's class where these are numbers, else in func's."""
+    """The pattern of a matrix with other data, in SciPy's class if these are numbers, else in func's."""
     scipy_kind = scipy_class(template)
     is_plain = type(data) is np.ndarray and data.shape == template.data.shape
     out: Any = object.__new__(kind or (scipy_kind if is_plain else OWN[scipy_kind]))
@@ -97,7 +97,7 @@ def selected(data: Array, numbers: Any) -> Array:
 
 
 def by_number(matrix: Any, result: Any) -> Any:
-    """A result of SciPy's code on the numbered matrix, with the entries themselves: a sparse matrix or an array."""
+    """A result of SciPy's code on the numbered matrix, with the actual entries: a sparse matrix or an array."""
     data = flat(matrix.data)
     if _scipy.issparse(result):
         known = result if scipy_class(result) in OWN else result.tocsr()
@@ -108,7 +108,7 @@ def by_number(matrix: Any, result: Any) -> Any:
 
 
 def coordinates(matrix: Any) -> tuple[tuple[Any, ...], Any]:
-    """The coordinates of the entries, and the places in the data that they have (None: as they stand)."""
+    """The coordinates of the entries, and their places in the data (None: in this order)."""
     if matrix.format == "csr" and matrix.ndim == 2:
         rows = np.repeat(np.arange(matrix.shape[0], dtype=matrix.indices.dtype), np.diff(matrix.indptr))
         return (rows, matrix.indices[: len(rows)]), slice(0, len(rows)) if len(rows) != len(matrix.indices) else None
@@ -122,7 +122,7 @@ def coordinates(matrix: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def entries(matrix: Any) -> tuple[tuple[Any, ...], Array]:
-    """The coordinates of the entries and the entries, in one row; some may stand at the same place."""
+    """The coordinates of the entries, and the entries in one row; some may be at the same place."""
     coords, places = coordinates(matrix)
     data = flat(matrix.data)
     if isinstance(places, slice):
@@ -139,7 +139,7 @@ def keys(coords: Sequence[Any], shape: Sequence[int]) -> Any:
 
 
 def has_duplicates(matrix: Any) -> bool:
-    """Whether entries stand at the same place."""
+    """Whether several entries are at the same place."""
     if matrix.format == "dia" or matrix.has_canonical_format:
         return False
     coords, _ = coordinates(matrix)
@@ -161,7 +161,7 @@ def summed(matrix: Any) -> Any:
 
 
 class Places:
-    """Where the entries of a matrix stand in its data."""
+    """The places of a matrix's entries in its data."""
 
     def __init__(self, template: Any) -> None:
         coords, numbers = coordinates(template)
@@ -215,7 +215,7 @@ def joined(parts: Sequence[Array]) -> Array:
 
 
 class Pattern:
-    """A sparse matrix without its entries, which can be compared: what is static of it as a tree."""
+    """The static part of a sparse matrix as a tree: a matrix without its entries, which can be compared."""
 
     __slots__ = ("digest", "kind", "template")
 
@@ -241,7 +241,7 @@ class Pattern:
         return f"{self.kind.__name__} of shape {self.template['_shape']}"
 
     def filled(self, data: Any) -> Any:
-        """The matrix with this pattern; data of another shape (a batch of matrices) stay with it as they are."""
+        """The matrix with this pattern; it stores data of another shape (a batch of matrices) unchanged."""
         is_plain = type(data) is np.ndarray and data.ndim == (
             3 if "bsr" in self.kind.__name__ else 1 + ("dia" in self.kind.__name__)
         )

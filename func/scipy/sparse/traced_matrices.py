@@ -1,7 +1,7 @@
 """Sparse matrices whose entries may be traced: SciPy's classes, with every operation on the entries by func.
 
-The entries are one array, `data`; the pattern is plain. An entry that happens to be zero is an entry: where SciPy
-drops zeros that it computed, these stay. Where SciPy returns a `numpy.matrix`, there is an array of two dimensions.
+The entries are one array, `data`; the pattern is plain. An entry that happens to be zero is an entry: SciPy may drop
+zeros that it computes, but func keeps them. Where SciPy returns a `numpy.matrix`, func returns an array of two axes.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 class TracedSparse:
-    """What func's classes of sparse matrices do instead of SciPy's.
+    """The methods of func's classes of sparse matrices that replace SciPy's.
 
-    Its functions become those of each class, which has SciPy's class as its only base, so that an object can change
-    from one to the other.
+    They become methods of each class, which has SciPy's class as its only base, so that an object can change from one
+    to the other.
     """
 
     data: Any
@@ -80,7 +80,7 @@ class TracedSparse:
     diagonal: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """SciPy's object where nothing is traced."""
+        """SciPy's object if nothing is traced."""
         if holds_traced(args) or holds_traced(kwargs):
             return object.__new__(cls)
         return SCIPY[cls](*args, **kwargs)
@@ -401,7 +401,7 @@ _PATTERN_ONLY = frozenset(
         "check_format", "maxprint", "getH", "asfptype",
     ]
 )  # fmt: skip
-"""What SciPy's code does with the pattern, or with what is defined here."""
+"""Attributes for which SciPy's code runs, on the pattern or with the methods that are defined here."""
 
 
 def _resize(self: Any, *shape: Any) -> None:
@@ -438,7 +438,7 @@ def _own_class(scipy_kind: type) -> type:
 
 
 def _missing(name: str) -> Callable[[Any], Any]:
-    """A method that SciPy's class of this format does not have."""
+    """A method that SciPy's class of this format lacks."""
 
     def absent(self: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -447,7 +447,7 @@ def _missing(name: str) -> Callable[[Any], Any]:
 
 
 def _passed(name: str, scipy_kind: type) -> Callable[..., Any]:
-    """SciPy's error for what a format does not do."""
+    """SciPy's error for an operation that a format lacks."""
 
     def refuse(self: Any, *args: Any) -> NoReturn:
         verb = "subscriptable" if name == "__getitem__" else "assignable by items"
@@ -467,7 +467,7 @@ def _numbers(data: Array, start: int = 1) -> Any:
 
 
 def _made(kind: type, arg1: Any, shape: Any, **kwargs: Any) -> Any:
-    """A sparse matrix of a class of SciPy's from what its constructor takes."""
+    """A sparse matrix of a class of SciPy from the arguments of its constructor."""
     if _scipy.issparse(arg1):
         own = canonical(lifted(arg1))
         return by_number(own, kind(numbered(own), shape=shape, **kwargs))

@@ -1,7 +1,7 @@
 """scipy.spatial on traced and plain arrays.
 
 Distances, Procrustes analysis and spherical interpolation differentiate. Trees, hulls, triangulations and diagrams are
-made of plain points (`func.stop_gradient`); what is computed with their indices differentiates in the points.
+made of plain points (`func.stop_gradient`); results that use their indices differentiate in the points.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MODULES = ("distance", "transform")
 
 
 def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
-    """The p-th power of the distances of x and y, broadcast, along the last axis; of p = ∞ the distances."""
+    """The p-th power of the distances of x and y, broadcast, along the last axis; for p = ∞ the distances."""
     if not holds_traced((x, y, p)):
         return scipy_hooks.original(_scipy.minkowski_distance_p)(x, y, p)
     x, y = _points(x, y)
@@ -52,14 +52,14 @@ def minkowski_distance(x: Array, y: Array, p: Any = 2.0) -> Array:
 
 
 def _points(x: Any, y: Any) -> tuple[Array, Array]:
-    """Both in double precision, or complex or longer where they are."""
+    """Both in double precision, or in a complex or wider dtype if they have one."""
     x, y = fnp.asarray(x), fnp.asarray(y)
     dtype = np.promote_types(np.promote_types(x.dtype, y.dtype), np.float64)
     return fnp.astype(x, dtype, copy=False), fnp.astype(y, dtype, copy=False)
 
 
 def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) -> Array:
-    """The distances (m, n) of the rows of x (m, k) and of y (n, k); `threshold` changes nothing.
+    """The distances (m, n) of the rows of x (m, k) and of y (n, k); `threshold` is ignored.
 
     >>> import numpy as np, func
     >>> x = np.array([[0.0, 0.0], [3.0, 4.0]])
@@ -76,14 +76,14 @@ def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) 
 
 
 def geometric_slerp(start: Array, end: Array, t: Array, tol: float = 1e-07) -> Array:
-    """Points (…, d) of the great circle from start (d,) to end (d,), at parts t (…) of the way.
+    """Points (…, d) of the great circle from start (d,) to end (d,), at the fractions t (…) of the way.
 
-    The curve depends on points off the sphere, too: through the plane of both, and the angle between them.
+    The curve also depends on points off the sphere: through the plane of both, and the angle between them.
     """
     if not holds_traced((start, end, t)):
         return scipy_hooks.original(_scipy.geometric_slerp)(start, end, t, tol)
     start, end, t = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (start, end, t)]
-    # SciPy checks the numbers, or stand-ins of the same shapes where they are not known.
+    # SciPy checks the numbers, or stand-ins of the same shapes if they are unknown.
     values = [known_value(x) for x in (start, end)]
     if not all([is_plain_array(value) and value.ndim == 1 for value in values]):
         values = [np.eye(x.shape[0])[0] if x.ndim == 1 and x.shape[0] else np.zeros(x.shape) for x in (start, end)]

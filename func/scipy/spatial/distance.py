@@ -1,9 +1,9 @@
 """scipy.spatial.distance on traced and plain arrays: distances of vectors, of all pairs of rows, and their forms.
 
 Every metric is one function of two arrays, over their last axis. As with norms, the derivative of a distance at
-coinciding points is taken as zero, and equal largest differences share the derivative. Metrics of booleans are
-piecewise constant, and differentiate in their weights; of two vectors of real numbers, those but hamming and jaccard
-are the quotients of polynomials that SciPy evaluates.
+coinciding points is zero, and equal largest differences share the derivative. Metrics of booleans are piecewise
+constant, and differentiate in their weights. For two vectors of real numbers, all of them but hamming and jaccard are
+the quotients of polynomials that SciPy evaluates.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = [
 
 
 def _root(x: Array, p: Any = 2) -> Array:
-    """x^(1/p) for x ≥ 0, whose derivative at zero is taken as zero; NaN where x is negative."""
+    """x^(1/p) for x ≥ 0, with derivative zero at zero; NaN for negative x."""
     return root(x) if type(p) is int and p == 2 else ops.root_power(x, 1 / p)
 
 
 def _ratio(x: Array, y: Array) -> Array:
-    """x / y, and zero where y is."""
+    """x / y, and zero where y is zero."""
     nothing = fnp.equal(y, 0)
     return fnp.where(nothing, 0.0, x / fnp.where(nothing, 1, y))
 
 
 def _clipped(x: Array, low: float, high: float) -> Array:
-    """x clipped where rounding takes it out of its range; the derivatives are those of x."""
+    """x clipped to a range that it leaves by rounding; the derivatives are those of x."""
     return x + stop_gradient(fnp.clip(x, low, high) - x)
 
 
@@ -139,7 +139,7 @@ def _jaccard(u: Array, v: Array, w: Any = None) -> Array:
 
 
 def _counts(u: Array, v: Array, w: Any) -> tuple[Array, Array, Array, Array]:
-    """How many elements are (false, false), (false, true), (true, false) and (true, true)."""
+    """The numbers of elements that are (false, false), (false, true), (true, false) and (true, true)."""
     u, v = 1.0 * u, 1.0 * v
     return _sum((1 - u) * (1 - v), w), _sum((1 - u) * v, w), _sum(u * (1 - v), w), _sum(u * v, w)
 
@@ -157,7 +157,7 @@ def _dice(u: Array, v: Array, w: Any = None) -> Array:
 
 
 def _weighted_dice(u: Array, v: Array, w: Any = None) -> Array:
-    """As cdist and pdist compute it with weights: elements are equal or not, and both zero or not."""
+    """As in cdist and pdist with weights: elements are equal or not, and both zero or not."""
     if w is None:
         return _dice(u, v)
     unequal = _sum(1.0 * fnp.not_equal(u, v), w)
@@ -199,7 +199,7 @@ _NAME_OF: dict[str, str] = {
 
 
 def _vector(x: Any, dtype: Any = None) -> Array:
-    """A vector, in a dtype if one is given."""
+    """A vector, in a dtype (None: unchanged)."""
     x = fnp.asarray(x)
     if x.ndim != 1:
         raise ValueError("Input vector should be 1-D.")
@@ -227,7 +227,7 @@ def _checked_power(p: Any) -> Any:
 
 
 _IN_DOUBLE = ("dice", "euclidean", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
-"""The metrics whose distance of two vectors is of double precision."""
+"""The metrics whose distance of two vectors has double precision."""
 
 
 def _single(name: str, metric: Callable[..., Array], double: str = "", check: bool = False) -> Callable[..., Any]:
@@ -298,7 +298,7 @@ def mahalanobis(u: Array, v: Array, VI: Array) -> Array:
 
 
 def jensenshannon(p: Array, q: Array, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Array:
-    """The Jensen-Shannon distance of two probability vectors along an axis, which are normalised first."""
+    """The Jensen-Shannon distance of two probability vectors along an axis, after their normalization."""
     if not holds_traced((p, q, base)):
         return scipy_hooks.original(_scipy.jensenshannon)(p, q, base, axis=axis, keepdims=keepdims)
     p, q = fnp.asarray(p), fnp.asarray(q)
@@ -335,7 +335,7 @@ def _options(name: str, rows: list[Array], keywords: dict[str, Any]) -> dict[str
 
 
 def _converted(name: str, x: Array) -> Array:
-    """Rows in the dtype that a metric of cdist and pdist computes in."""
+    """Rows in the dtype of a metric of cdist and pdist."""
     if x.dtype.kind == "c":
         raise TypeError(f"the metric {name!r} takes rows of real numbers, not {x.dtype}")
     if name in OF_BOOLEANS:
@@ -344,7 +344,7 @@ def _converted(name: str, x: Array) -> Array:
 
 
 def _name_of(metric: Any) -> str | None:
-    """The name of the metric; None for callables that are not one of them."""
+    """The name of the metric; None for a callable that is not a metric."""
     if callable(metric):
         return None
     if not isinstance(metric, str):
@@ -368,7 +368,7 @@ def _delivered(result: Array, out: Any) -> Array:
 
 
 def _pairs(metric: Any, first: Array, second: Array, rows: list[Array], keywords: dict[str, Any]) -> Array:
-    """The distances of rows with rows by a callable; metrics by their functions have the defaults that names have."""
+    """The distances of rows with rows by a callable; functions of metrics have the same defaults as their names."""
     name = _NAME_OF.get(getattr(metric, "__name__", ""))
     if name in ("mahalanobis", "seuclidean"):
         keywords = _options(name, rows, keywords)
@@ -452,7 +452,7 @@ def squareform(X: Array, force: str = "no", checks: bool = True) -> Array:
 
 
 def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, Array]:
-    """The largest distance of a row of u from the rows of v, and the indices of both rows; `rng` changes nothing."""
+    """The largest distance of a row of u from the rows of v, and the indices of both rows; `rng` is ignored."""
     if not holds_traced((u, v)):
         found: tuple[Array, Array, Array] = scipy_hooks.original(_scipy.directed_hausdorff)(u, v, rng)
         return found
@@ -466,7 +466,7 @@ def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, 
 
 
 def _of_values(name: str) -> Callable[..., Any]:
-    """A function that looks at values or shapes alone."""
+    """A function that depends on values or shapes alone."""
     original = scipy_hooks.original(getattr(_scipy, name))
 
     def look(x: Array, *args: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,10 @@
 """scipy.stats on traced and plain arrays.
 
-The methods of distributions, frozen ones too, differentiate by their argument and their parameters. Where SciPy's own
-code for a distribution is NumPy code it runs on the traced values; what SciPy finds by quadrature, root search or in
-compiled code has SciPy's values, and derivatives that follow from the density (`host_values`). Outside the support, and
-for invalid parameters, the values are SciPy's and the derivatives zero or NaN. Discrete distributions differentiate by
-their parameters.
+The methods of distributions, also of frozen ones, differentiate by their argument and their parameters. Code of SciPy
+that is NumPy code runs on the traced values. Methods that SciPy computes by quadrature, root search or in compiled code
+have SciPy's values, and derivatives that follow from the density (`host_values`). Outside the support, and for invalid
+parameters, the values are SciPy's and the derivatives zero or NaN. Discrete distributions differentiate by their
+parameters.
 
 >>> import numpy as np, func, scipy.stats
 >>> data = np.array([0.5, 1.5, 2.5])
@@ -52,12 +52,12 @@ _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module in _MODULES
 }
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
-_TRACED = ("boxcox", "chi2_contingency", "gaussian_kde", "yeojohnson")  # code of SciPy, on parts of which func works
+_TRACED = ("boxcox", "chi2_contingency", "gaussian_kde", "yeojohnson")  # code of SciPy in which func replaces parts
 __all__ = [name for name in (*_OWN, *_TRACED) if hasattr(_scipy, name)]
 
 
 def _external(name: str) -> Any:
-    """A module that SciPy carries along; SciPy 1.18 has moved them."""
+    """A module that is a part of SciPy; SciPy 1.18 has moved such modules."""
     try:
         return _importlib.import_module(f"scipy._external.{name}")
     except ImportError:
@@ -75,7 +75,7 @@ def _install_helpers() -> None:
         if function is not None:
             _scipy_hooks.add_hook(function, "func.scipy.stats.masking", own)
     _implements_scipy("_log1mexp")(_log1mexp)
-    _scipy_hooks.install("scipy.stats")  # for keys, which samplers take where nothing is traced
+    _scipy_hooks.install("scipy.stats")  # for keys, which samplers take even if nothing is traced
 
 
 _install_helpers()

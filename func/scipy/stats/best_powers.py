@@ -1,6 +1,6 @@
 """Transforms to normality by their best parameter, which differentiates by the implicit function theorem.
 
-SciPy searches the parameter; at the maximum the slope of what is maximized is 0, and that equation has its derivative.
+SciPy searches the parameter. At the maximum the slope of the objective is 0, and this equation gives the derivative.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 
 
 def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
-    """What SciPy's own function finds for plain values; `example` has the shapes of it."""
+    """The result of SciPy's own function for plain values; `example` has its shapes."""
     plain = original(getattr(_morestats, name))
 
     def search(*args: Any, **kwargs: Any) -> Any:
@@ -40,7 +40,7 @@ def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _root(equation: Function, found: Any) -> Any:
-    """What has been found, as the root of an equation with traced values in its closure."""
+    """A result as the root of an equation with traced values in its closure."""
     return func.custom_root(equation, lambda g, start: start)(func.stop_gradient(found))
 
 
@@ -86,14 +86,14 @@ def _best_power(x: Any, found: Any, method: str, limit: dict[str, Any]) -> Any:
 
 
 def _farther(x: Any, power: Any) -> Any:
-    """Of the least and the largest value, the one that the transform takes farther from 0."""
+    """The least or the largest value, whichever the transform takes farther from 0."""
     least, most = np.min(x), np.max(x)
     ends = [np.abs(sc.boxcox(func.stop_gradient(v), power)) for v in (most, least)]
     return np.where(ends[0] > ends[1], most, least)
 
 
 def _morestats__boxcox_conf_interval(x: Any, lmax: Any, alpha: Any) -> tuple[Any, Any]:
-    """The interval of λ in which the likelihood is at most so much less than the largest one."""
+    """The interval of λ in which the likelihood is less than the largest one by at most this much."""
     fall = 0.5 * _scipy.chi2.ppf(1 - alpha, 1)
     ends = _searched("_boxcox_conf_interval", np.zeros(2), x, lmax, alpha)
     first, last = [

@@ -1,4 +1,4 @@
-"""Statistics of values in bins: they differentiate by the values; which bin a value is in is held."""
+"""Statistics of values in bins: they differentiate by the values; the choice of bins is a constant."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _placed(sample: Any, bins: Any, limits: Any) -> Any:
 
 
 def _edges(sample: Any, bins: Any, limits: Any, found: Any) -> list[Any]:
-    """The edges of the bins, which follow the extremes of the sample where they are made of these."""
+    """The edges of the bins, which follow the extremes of the sample if they derive from these."""
     if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
         bins = [bins] * sample.shape[1]
     if limits is not None and not holds_traced(bins):
@@ -101,7 +101,7 @@ def _sums(numbers: Any, weights: Any, count: int) -> Any:
 
 
 def _of_row(values: Any, numbers: Any, count: int, statistic: Any) -> Any:
-    """The statistic of each bin, outliers among them."""
+    """The statistic of each bin, including those of outliers."""
     counts = _sums(numbers, np.ones(numbers.shape), count).astype(int)
     filled = counts > 0
     safe = np.where(filled, counts, 1)
@@ -132,7 +132,7 @@ def _of_row(values: Any, numbers: Any, count: int, statistic: Any) -> Any:
 
 
 def _called(values: Any, numbers: Any, count: int, statistic: Callable[..., Any]) -> Any:
-    """The user's statistic of each bin that holds values, of others what it makes of none, or NaN."""
+    """The user's statistic of each bin with values; for other bins its result for an empty array, or NaN."""
     try:
         with np.errstate(all="ignore"):
             null = statistic([])

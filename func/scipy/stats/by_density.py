@@ -1,8 +1,8 @@
 """Densities, distribution functions and quantiles whose derivatives follow from the logarithm of the density.
 
-With L the logarithm of the density f, a partial of f is f times that of L, formed at the scale at which it is a number
-even where f is not. The logarithm of a tail is a sum over fixed nodes in logarithms, whose partials are averages of
-those of L, so that nothing underflows or cancels however far out the tail is.
+With L the logarithm of the density f, ∂f = f ∂L, computed at a scale at which it is finite even if f is not. The
+logarithm of a tail is a sum over fixed nodes in logarithms, whose partials are averages of those of the density's
+logarithm. So nothing underflows or cancels, however far out the tail is.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Function = Callable[..., Any]
 
 
 def times_exp(factor: Array, exponent: Array) -> Array:
-    """A factor times e to a power, of which the power alone may be beyond the numbers; zero where no factor helps."""
+    """A factor times e to a power that may overflow or underflow alone; zero if no factor helps."""
     half = np.exp(exponent / 2)
     return np.where(half == 0, 0.0, half * np.where(half == 0, 0.0, factor) * half)
 
 
 def with_slopes(value: Function, slope: Callable[[int, tuple[Array, ...]], Array], args: Sequence[Any]) -> Array:
-    """value(*args), whose partial by the argument of an index is slope(index, args)."""
+    """value(*args), whose partial by the argument with an index is slope(index, args)."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in args])
     arrays: list[Any] = [x if type(x) is Tracer else np.asarray(x, float) for x in args]
     args = tuple([np.broadcast_to(x, shape) for x in arrays])
@@ -70,7 +70,7 @@ def density(logpdf: Function, pdf: Function, ends: Callable[[Sequence[Array]], t
 
 
 def interior(low: Any, high: Any) -> Array:
-    """A point inside the support, which is no point of symmetry."""
+    """A point inside the support that is not a point of symmetry."""
     low, high = [func.stop_gradient(np.asarray(end, float)) for end in (low, high)]
     below, above = np.isfinite(low), np.isfinite(high)
     a, b = np.where(below, low, 0.0), np.where(above, high, 0.0)
@@ -91,11 +91,11 @@ def _nodes() -> tuple[Array, Array, Array, Array]:
 
 
 STEEP = 1e6
-"""How much the logarithm of the density changes over the size of a number from which on no sum has digits."""
+"""The change of the logarithm of the density over the size of a number beyond which no sum has digits."""
 
 
 class Tails:
-    """The tail of a distribution on the side of a point that has less than half."""
+    """The tail of a distribution on the side of a point with the smaller probability."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Tails:
         self.logpdf, self._cdf, self._quantile, self._ends = logpdf, cdf, quantile, ends
 
     def lower(self, x: Array, *shapes: Array) -> Array:
-        """Whether the tail is the one below."""
+        """Whether it is the lower tail."""
         return self._cdf(*[func.stop_gradient(s) for s in (x, *shapes)]) < 0.5
 
     def ratio(self, x: Array, *shapes: Array) -> Array:
@@ -126,7 +126,7 @@ class Tails:
         return np.where(steep, self._far_out(x, *shapes), value)
 
     def _far_out(self, x: Array, *shapes: Array) -> Array:
-        """Where the density falls so fast that neighbouring numbers differ in it: two terms of the tail's expansion."""
+        """Where the density falls so fast that it differs between neighbouring numbers: two terms of the expansion."""
 
         def slope(*args: Array) -> Array:
             return by_one(self.logpdf, 0, args)
@@ -140,7 +140,7 @@ class Tails:
         return self.logpdf(*args) + self.ratio(*args)
 
     def average(self, index: int, args: tuple[Array, ...]) -> Array:
-        """The partial of the logarithm of the probability of the tail by a shape: the mean of that of the density's."""
+        """The partial of the logarithm of the tail's probability by a shape: the mean of that of the density."""
         return by_one(self.ratio, index, args) + by_one(self.logpdf, index, args)
 
     def _by_sum(self, lower: Array, width: Array, x: Array, *shapes: Array) -> Array:

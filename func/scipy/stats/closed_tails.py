@@ -17,11 +17,11 @@ from func.interpreters.primitives.special.logistic import log1prel
 
 Function = Callable[..., Any]
 MOST = 6.7
-"""exp(-e^u) is zero from here on."""
+"""The argument from which on exp(-e^u) is zero."""
 
 
 def split(condition: Array, x: Array, near: Function, at: float, far: Function, elsewhere: float) -> Array:
-    """near(x) where a condition holds, else far(x); each is computed at a safe number where the other one is taken."""
+    """near(x) where a condition holds, else far(x); each is computed at a safe number where the other one applies."""
     return np.where(condition, near(np.where(condition, x, at)), far(np.where(condition, elsewhere, x)))
 
 

@@ -1,7 +1,7 @@
 """Sums over the outcomes of discrete distributions: many terms one by one, and the rest as an integral.
 
-Between those that are summed, a sum of smooth terms is its integral from half a step before to half a step after, with
-one correction at each side.
+Between the summed terms, a sum of smooth terms is an integral from half a step before to half a step after. Each end
+has one correction.
 Source: DLMF 2.10.1 (the Euler-Maclaurin formula), with midpoints.
 """
 
@@ -18,7 +18,7 @@ from func.interpreters.core import Array
 from func.scipy.stats import double_exponential
 
 EXACT, AT_THE_END = 256, 64
-"""How many terms are summed one by one, at the start and at a finite end."""
+"""The number of terms to sum one by one, at the start and at a finite end."""
 
 
 def one_sided(f: Callable[[Any], Any], start: Array, end: Array, upward: Array) -> Array:
@@ -66,8 +66,8 @@ def log_sum(exponents: Array, weight: Array) -> Array:
 def mixture(exponent: Callable[[Any], Any], centre: Array) -> Array:
     """The logarithm of a sum of e^exponent(j) over j = 0, 1, ..., whose largest terms are near a centre.
 
-    The terms are as wide as those of a Poisson distribution; beyond 200 of them, every h-th is taken h times: a smooth
-    sum of many terms is its integral, and a trapezoidal rule gives that as well.
+    The terms are as wide as those of a Poisson distribution. Beyond 200 of them, it takes every h-th one h times: for
+    many smooth terms both sums are close to the integral.
     """
     centre = func.stop_gradient(centre)
     deviation = np.sqrt(centre + 1)

@@ -1,4 +1,4 @@
-"""Densities, and which methods of which distributions SciPy itself computes, by the name of SciPy's class."""
+"""Densities, and the methods of distributions that SciPy itself computes, by the name of SciPy's class."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _log(pdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 def _with_powers(rest: Array, *powers: tuple[Array, Array]) -> Array:
-    """e^rest Π base^exponent for bases >= 0, which differentiates where a base is 0 and its logarithm does not.
+    """e^rest Π base^exponent for bases >= 0; it differentiates where a base is 0, unlike its logarithm.
 
-    There the power itself is taken, if its exponent is positive.
+    There it uses the power itself, if its exponent is positive.
     """
     edges: Any = 1.0
     for base, exponent in powers:
@@ -97,7 +97,8 @@ def _with_powers(rest: Array, *powers: tuple[Array, Array]) -> Array:
 def log_kv(v: Array, z: Array) -> Array:
     """The logarithm of the modified Bessel function K_v(z), z > 0, differentiable by its order.
 
-    The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, between points where nothing is left.
+    The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, between points beyond which nothing
+    remains.
     """
     v, z = np.broadcast_arrays(v, z)
     order, at = np.abs(func.stop_gradient(v)), func.stop_gradient(z)
@@ -290,7 +291,7 @@ GENEXTREME: dict[str, Callable[..., Any]] = {
 
 
 def _genpareto_pdf(x: Array, c: Array) -> Array:
-    """At the upper end, for a negative c, the power that it is near there."""
+    """At the upper end, for negative c, the power that approximates it there."""
     at_end = (c < 0) & (1 + c * x == 0)
     power = np.where(at_end, -1 / np.where(at_end, c, -1.0) - 1, 1.0)
     near = np.where(at_end, 1 + np.where(at_end, c, 0.0) * x, 1.0)
@@ -357,7 +358,7 @@ TRUNCNORM: dict[str, Callable[..., Any]] = {
 
 
 def _kstwobign(x: Array) -> Array:
-    """The logarithm of Kolmogorov's density by the series that converges fast, its first term apart.
+    """The logarithm of Kolmogorov's density by the series that converges fast, with its first term separate.
 
     Source: W. Feller (1948); DLMF 20.7.32 turns one series into the other.
     """
@@ -407,7 +408,7 @@ def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -
 
 
 def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
-    """∂F/∂κ by the trapezoidal rule's relative of Gauss: the angle is taken to (-π, π)."""
+    """∂F/∂κ by the Gauss counterpart of the trapezoidal rule; the angle is reduced to (-π, π)."""
     (kappa,) = shapes
     x = x - 2 * np.pi * np.round(func.stop_gradient(x) / (2 * np.pi))
     node, weight = double_exponential.legendre(96)
@@ -423,7 +424,7 @@ def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> A
 
 def _log_mills(z: Array) -> Array:
     """The logarithm of Mills' ratio."""
-    above, whole = z > 0, z < -20  # where nothing is left of the probability on the other side
+    above, whole = z > 0, z < -20  # where the probability on the other side vanishes
     right, middle = np.where(above, z, 1.0), np.where(above | whole, -1.0, z)
     far = np.log(sc.erfcx(right / np.sqrt(2.0))) + 0.5 * np.log(np.pi / 2)
     left = np.where(whole, 0.0, sc.log_ndtr(-middle)) + z * z / 2 + 0.5 * np.log(2 * np.pi)
@@ -479,7 +480,7 @@ def _gennorm_stats(beta: Array) -> tuple[Any, ...]:
 
 
 ARGUMENTS: dict[str, Callable[..., Any]] = {"erlang": lambda a: a > 0}
-"""Which shapes are valid, where SciPy warns of others."""
+"""Conditions for valid shapes, where SciPy warns of others."""
 
 
 def _pareto_stats(b: Array) -> tuple[Any, ...]:
@@ -533,10 +534,10 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
 OWN.update(masses.DISCRETE)
 for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_tails.CLOSED_TAILS):
     OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
-"""Methods that are written here, where SciPy's code is compiled or asks for the values."""
+"""Methods with func's own code, where SciPy's code is compiled or asks for values."""
 
 LOGARITHMS_OF_DENSITIES = frozenset(["studentized_range", "tukeylambda"])
-"""Distributions whose logarithmic density is the logarithm of the density."""
+"""Distributions whose method for the logarithm of the density is the logarithm of the density."""
 
 BY_FORMULA = frozenset(["rice"])
 """Densities that are near a line through zero, whose second derivatives by the logarithm would cancel."""
@@ -547,7 +548,7 @@ BY_DENSITY = frozenset(
      "jf_skew_t", "loggamma", "moyal", "ncf", "nct", "ncx2", "norminvgauss",
      "recipinvgauss", "rel_breitwigner", "rice", "skewnorm"]
 )  # fmt: skip
-"""Distributions whose distribution functions and quantiles are differentiated by the density, without a closed form."""
+"""Distributions whose distribution functions and quantiles differentiate by the density, without a closed form."""
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
@@ -570,4 +571,4 @@ MIDDLES: dict[str, Callable[..., Any]] = {
     "crystalball": lambda beta, m: -beta,
     "skewcauchy": lambda a: 0.0 * a,
 }
-"""Where a density is not smooth."""
+"""The places where a density is not smooth."""

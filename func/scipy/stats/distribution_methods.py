@@ -1,7 +1,7 @@
-"""The public methods of SciPy's distributions on traced values, which frozen distributions call as well.
+"""The public methods of SciPy's distributions on traced values; frozen distributions call them as well.
 
 SciPy computes where its conditions hold and fills in the rest. Here every element is computed, those outside at a safe
-point, and selected: outside the support the derivatives are zero, and invalid parameters give NaN. A density at an
+point, and then selected. Outside the support derivatives are zero, and invalid parameters give NaN. A density at an
 infinite argument is zero, also where SciPy's formula gives NaN there.
 """
 
@@ -23,7 +23,7 @@ from func.scipy.stats import by_density, densities, standard
 
 
 class Call(NamedTuple):
-    """What a method was called with: the standardised argument, shapes, location, scale, and where all are valid."""
+    """The arguments of a method: standardised argument, shapes, location, scale, and where all are valid."""
 
     x: Any
     shapes: tuple[Any, ...]
@@ -66,7 +66,7 @@ def _call(dist: Any, x: Any, args: Sequence[Any], kwds: dict[str, Any], standard
 
 
 def selected(where: Any, dist: Any, name: str, x: Any, shapes: Sequence[Any], safe: Any) -> Any:
-    """A standard method where a condition holds; elsewhere it is computed at constants, and to be replaced."""
+    """A standard method where a condition holds; elsewhere it runs on constants, to be replaced later."""
     shape = np.broadcast_shapes(np.shape(where), np.shape(x), *[np.shape(s) for s in shapes])
     where = np.broadcast_to(where, shape)
     x = np.where(where, x, safe)
@@ -76,7 +76,7 @@ def selected(where: Any, dist: Any, name: str, x: Any, shapes: Sequence[Any], sa
 
 
 def _held(where: Any, parameter: Any) -> Any:
-    """A parameter that is a constant where a condition does not hold; integers stay what they are."""
+    """A parameter that is a constant where a condition does not hold; integers stay integers."""
     if parameter.dtype.kind in "biu":
         return np.broadcast_to(parameter, np.shape(where))
     return np.where(where, parameter, func.stop_gradient(parameter))
@@ -87,7 +87,7 @@ def _out(x: Any) -> Any:
 
 
 def _bad(dist: Any, *numbers: Any) -> Any:
-    """What SciPy returns for invalid arguments; where these are NaN, so are the derivatives."""
+    """SciPy's result for invalid arguments; if they are NaN, so are the derivatives."""
     lost: Any = 0.0
     for number in numbers:
         kept = np.where(np.isnan(number), number, 0.0)
@@ -96,7 +96,7 @@ def _bad(dist: Any, *numbers: Any) -> Any:
 
 
 def _at(dist: Any, name: str, c: Call, inside: Any, safe: Any, outside: Any) -> Any:
-    """A method inside the support, a number outside of it, and what SciPy returns for invalid arguments."""
+    """A method inside the support, a number outside of it, and SciPy's result for invalid arguments."""
     value = selected(inside, dist, name, c.x, c.shapes, safe)
     if name == "pdf":
         value = value / np.where(c.valid, c.scale, 1.0)
@@ -108,7 +108,7 @@ def _at(dist: Any, name: str, c: Call, inside: Any, safe: Any, outside: Any) -> 
 
 
 def _method(name: str, region: Callable[[Any, Call], Any], outside: Callable[[Call], Any]) -> Callable[..., Any]:
-    """A method of continuous or discrete distributions, which is computed in a region and is a number elsewhere."""
+    """A method of continuous or discrete distributions that is computed in a region and is a number elsewhere."""
     is_discrete = region in (_mass_region, _step_region)
     call = _call_discrete if is_discrete else _call
     safe = _first if is_discrete else _interior
@@ -194,7 +194,7 @@ def _support(self: Any, *args: Any, **kwds: Any) -> Any:
 
 
 def _statistics(dist: Any, shapes: Sequence[Any], moments: str) -> list[Any]:
-    """Mean, variance, skewness and excess kurtosis of the standardised distribution, where they are asked for."""
+    """Mean, variance, skewness and excess kurtosis of the standardised distribution, those requested."""
     found: Any = standard.statistics(dist, shapes, moments)
     mean, variance, skewness, kurtosis = found
     has_variance, has_skewness = [value is not None for value in (variance, skewness)]
@@ -239,7 +239,7 @@ def _stats(self: Any, *args: Any, **kwds: Any) -> Any:
 
 
 def is_of_trials(dist: Any) -> bool:
-    """Whether its parameter is one array of probabilities, which SciPy takes apart into shapes."""
+    """Whether its parameter is one array of probabilities, which SciPy splits into shapes."""
     return type(dist).__name__ == "poisson_binom_gen"
 
 
@@ -315,7 +315,7 @@ _CUMULATIVE = {
     "logcdf": _sides(-np.inf, 0.0),
     "logsf": _sides(0.0, -np.inf),
 }
-"""Functions of both kinds of distributions, and what they are outside of the support."""
+"""Functions of both kinds of distributions, and their values outside of the support."""
 globals().update({f"rv_continuous_{name}": _method(name, _open_region, rest) for name, rest in _CUMULATIVE.items()})
 globals().update({f"rv_discrete_{name}": _method(name, _step_region, rest) for name, rest in _CUMULATIVE.items()})
 rv_continuous_pdf = _method("pdf", _density_region, _always(0.0))

@@ -1,4 +1,4 @@
-"""Integrals of densities by rules with fixed nodes, which are traced and differentiated as any sum.
+"""Integrals of densities by rules with fixed nodes, which trace and differentiate as sums.
 
 Both rules are double exponential: they converge geometrically for analytic integrands, also with algebraic
 singularities at an end and with tails that decay as powers. The nodes move with the ends of the interval, so that the
@@ -46,7 +46,7 @@ def towards(end: Array, start: Array, width: Array) -> tuple[Array, Array]:
 
 
 def over(low: Array, high: Array, middle: Array, width: Array) -> tuple[Array, Array]:
-    """Nodes and weights of the whole interval, which are closest at the ends and at `middle`."""
+    """Nodes and weights of the whole interval, densest at the ends and at `middle`."""
     left, right = towards(low, middle, width), towards(high, middle, width)
     return np.concatenate([left[0], right[0]], axis=-1), np.concatenate([left[1], right[1]], axis=-1)
 

@@ -1,6 +1,6 @@
 """Estimates by order and by roots: slopes of medians, expectiles, adjusted p-values, posterior distributions.
 
-What orders the data is not differentiated: an estimate has the derivative of the formula that holds near by.
+The order of the data is a constant: an estimate has the derivative of the formula that holds nearby.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEEPS_PRECISION = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 
 
 def known(condition: Any) -> bool:
-    """Whether a condition holds somewhere, as far as that is known."""
+    """Whether a condition holds somewhere, as far as known."""
     return not is_abstract_value(condition) and bool(np.any(func.stop_gradient(condition)))
 
 
@@ -65,14 +65,14 @@ def _slopes(y: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _nth(sorted_values: Any, place: Any) -> Any:
-    """An element by its place, which may be a traced number; NaN where there is none."""
+    """An element by its place, which may be a traced number; NaN without a place."""
     last = sorted_values.shape[0] - 1
     inside = (place >= 0) & (place <= last)
     return np.where(inside, sorted_values[np.clip(place, 0, last)], np.nan)
 
 
 def _median_of(values: Any, chosen: Any) -> Any:
-    """The median along the last axis of those values that are chosen."""
+    """The median along the last axis of the selected values."""
     counts = np.sum(chosen, axis=-1, keepdims=True)
     order = np.sort(np.where(chosen, values, np.inf), axis=-1)
     low, high = [np.clip(place, 0, values.shape[-1] - 1) for place in ((counts - 1) // 2, counts // 2)]
@@ -134,7 +134,7 @@ def _of_ties(values: Any) -> Any:
 
 
 def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
-    """The expectile: the mean with weights α above itself and 1 - α below, of which SciPy finds the root."""
+    """The expectile, by SciPy's root: the mean with weights α above itself and 1 - α below."""
     if known(alpha < 0) or known(alpha > 1):
         raise ValueError("The expectile level alpha must be in the range [0, 1].")
     a = np.ravel(floats(a))
@@ -142,7 +142,7 @@ def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
         raise ValueError("zero-size array to reduction operation maximum which has no identity")
     weights = np.ones(a.shape) if weights is None else np.ravel(np.broadcast_to(weights, a.shape))
     plain, level, w = [func.stop_gradient(v) for v in (a, alpha, weights)]
-    at = plain[:, None]  # the sign of the equation at each value tells which of them are below the root
+    at = plain[:, None]  # the sign of the equation at each value tells which values are below the root
     equation = np.sum(w * np.where(plain <= at, 1 - level, level) * (plain - at), axis=-1)
     share = np.where(equation >= 0, 1 - alpha, alpha) * weights
     return np.sum(share * a) / np.sum(share)

@@ -1,10 +1,11 @@
 """Estimates of parameters, likelihoods and expectations of SciPy's distributions on traced values.
 
-SciPy finds the estimate. Its derivative is that of the point where the derivative of the likelihood is zero (for the
-method of moments: where the moments agree), by the implicit function theorem, refined by Newton's method there. An
-estimate that is no such point has no derivative that follows from the likelihood: at an end of the support, or where
-the search stopped early. Then this is an error, and NaN under `vmap` and `jit`. Where SciPy has a formula or solves an
-equation of its own, its code runs on the traced data.
+SciPy finds the estimate. It differentiates as the point where the derivative of the likelihood is zero (method of
+moments: where the moments agree). This is the implicit function theorem, refined by Newton's method. At an end of the
+support, or after an early end of the search, an estimate has no derivative that follows from the likelihood. This
+raises an error, and gives NaN under `vmap` and `jit`. Where SciPy has a formula or solves another
+raises an error, and gives NaN under `vmap` and `jit`. Where SciPy has a formula or solves another equation, its code
+runs on the traced data.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ FORMULAS = frozenset(
 )  # fmt: skip
 """The distributions whose own `fit` is a formula or the root of an equation, or else calls the general one."""
 CLOSED = frozenset(["expon", "uniform"])
-"""Those of which the formula is the same for all data."""
+"""Those whose formula is the same for all data."""
 
 TOLERANCE = 0.02
-"""How far, in parts of the scale, SciPy's estimate may be from the point that it stands for."""
+"""The distance, in units of the scale, that SciPy's estimate may have from the exact point."""
 
 
 def _names(dist: Any) -> list[str]:
@@ -46,7 +47,7 @@ def _names(dist: Any) -> list[str]:
 
 
 def _fixed_parameters(dist: Any, kwds: dict[str, Any]) -> dict[int, Any]:
-    """The parameters that a call keeps fixed, by place."""
+    """The parameters that a call fixes, by place."""
     fixed = {}
     for place, name in enumerate(_names(dist)):
         words = [f"f{name}"] if name in ("loc", "scale") else [f"f{name}", f"fix_{name}", f"f{place}"]
@@ -57,13 +58,13 @@ def _fixed_parameters(dist: Any, kwds: dict[str, Any]) -> dict[int, Any]:
 
 
 def _fit_of(kind: type) -> Callable[..., tuple[Any, ...]]:
-    """`fit` of a class of SciPy's that has its own, on traced data."""
+    """`fit` of a class of SciPy with its own method, on traced data."""
     own = vars(kind)["fit"]
     name = kind.__name__.removesuffix("_gen")
     closed = part(own.__wrapped__, float=as_float) if name in CLOSED else None
 
     def fit(self: Any, data: Any, *args: Any, **kwds: Any) -> tuple[Any, ...]:
-        run = original(own)  # which has its hook by now
+        run = original(own)  # by now it has its hook
         data = np.ravel(np.asarray(data, float))
         if str(kwds.get("method", "mle")).lower() == "mle":
             if closed is not None:
@@ -91,7 +92,7 @@ def _is_number(x: Any) -> bool:
 
 
 def general_fit(run: Callable[..., Any], self: Any, data: Any, *args: Any, **kwds: Any) -> tuple[Any, ...]:
-    """SciPy's estimate, which `run` finds, as the root of an equation."""
+    """SciPy's estimate by `run`, as the root of an equation."""
     method = str(kwds.get("method", "mle")).lower()
     fixed = _fixed_parameters(self, kwds)
     traced = {key: value for key, value in kwds.items() if holds_traced(value)}
@@ -178,7 +179,7 @@ def _require_root(dist: Any, is_root: Any) -> None:
 
 
 def _poisoned(x: Any, sources: Sequence[Any], is_valid: Any) -> Any:
-    """x, whose derivative by its sources is NaN where it is not valid."""
+    """x; its derivative by its sources is NaN where it is not valid."""
 
     @func.custom_jvp
     def held(x: Any, is_valid: Any, *sources: Any) -> Any:
@@ -219,7 +220,7 @@ def rv_discrete_expect(
 
 
 def _an_outcome(dist: Any, args: Sequence[Any], loc: Any) -> Any:
-    """An outcome near the middle, in an array as SciPy gives them to functions."""
+    """An outcome near the middle, in an array as SciPy passes them to functions."""
     fixed = [func.stop_gradient(np.asarray(s, float)) for s in dist._parse_args(*args)[0]]
     return standard.discrete_quantile(dist, "ppf", np.array([0.5]), *fixed) + loc
 

@@ -1,9 +1,9 @@
 """Functions of distributions that SciPy computes on the host, with derivatives that follow from the density.
 
-Cumulative functions and quantiles that SciPy finds by quadrature, by root search or in compiled code are one primitive.
-Its values are SciPy's. With the density f of x and parameters θ, the distribution function F has the derivatives
-∂F/∂x = f and ∂F/∂θ = ∫ ∂f/∂θ over the tail on the nearer side, a quantile x of q has dx = (dq - ∂F/∂θ dθ) / f, and
-entropies and moments are integrals over the support. The integrals are sums over fixed nodes (`double_exponential`).
+Cumulative functions and quantiles that SciPy finds by quadrature, by root search or in compiled code are one primitive
+with SciPy's values. With the density f of x and parameters θ, the distribution function F has the derivatives ∂F/∂x = f
+and ∂F/∂θ = ∫ ∂f/∂θ over the tail on the nearer side. A quantile x of q has dx = (dq - ∂F/∂θ dθ) / f. Entropies and
+moments are integrals over the support. The integrals are sums over fixed nodes (`double_exponential`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from func.interpreters.primitives.structural.shapes import align_ranks
 Function = Callable[..., Any]
 
 RULES: dict[str, Callable[[Any], Function]] = {}
-"""For each method how its derivative is computed: a function of the distribution that gives a traced function, whose
-value may differ from SciPy's by the error of the quadrature."""
+"""The derivative of each method: a function from the distribution to a traced function.
+
+The value of the traced function may differ from SciPy's by the error of the quadrature."""
 
 
 def name_of(dist: Any) -> str:
-    """The name of a distribution in programs; those of SciPy have SciPy's."""
+    """The name of a distribution in programs; SciPy's name for SciPy's distributions."""
     name = str(dist.name)
     known: Any = getattr(scipy.stats, name, None)
     if type(known) is type(dist) and (known.a, known.b) == (dist.a, dist.b):

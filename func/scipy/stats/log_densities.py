@@ -21,7 +21,7 @@ from func.interpreters.primitives.special.logistic import exp_rest, log1prel, lo
 from func.scipy.stats.closed_tails import split
 
 LARGE = 20
-"""From this parameter on the gamma functions are Stirling's, whose leading terms are in the rest."""
+"""The parameter from which on the gamma functions are Stirling's, with the leading terms in the rest."""
 NORMAL = 0.5 * np.log(2 * np.pi)
 
 
@@ -58,7 +58,7 @@ def from_zero(power: Array, rest: Callable[[Any], Any]) -> Callable[[Any], Array
 
 
 def beside_zero(at_zero: Callable[..., Any]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """A decorator of a function of (x, *shapes) for x > 0, which is another one at 0."""
+    """A decorator of a function of (x, *shapes) for x > 0, with another function at 0."""
 
     def decorate(inside: Callable[..., Array]) -> Callable[..., Array]:
         @functools.wraps(inside)
@@ -77,7 +77,7 @@ def nowhere(*args: Array) -> float:
 
 
 def near_or_far(x: Array, m: Array, near: Callable[..., Array], far: Callable[..., Array]) -> Array:
-    """A function of the distance to m: near m by its square, far from it by its terms, none of which hides another."""
+    """A function of the distance to m: by its square near m, by its terms far from it, none of which hides another."""
     x, m = np.broadcast_arrays(1.0 * x, 1.0 * m)
     is_near = np.abs(x - m) < 0.5 * m
     return np.where(is_near, near(np.where(is_near, x, m)), far(np.where(is_near, 2 * m, x)))
@@ -89,7 +89,7 @@ def log1p_of_square(x: Array) -> Array:
 
 
 def product_error(a: Array, b: Array) -> Array:
-    """What rounding has taken from a b, as a constant. Source: T. Dekker (1971), A floating-point technique."""
+    """The rounding error of the product a b, as a constant. Source: T. Dekker (1971), A floating-point technique."""
     a, b = func.stop_gradient(a), func.stop_gradient(b)
 
     def halves(x: Array) -> tuple[Array, Array]:
@@ -268,7 +268,7 @@ def _exponweib(x: Array, a: Array, c: Array) -> Array:
 
 
 def _exponnorm(x: Array, k: Array) -> Array:
-    """Left of 1/K by erfcx, which does not hold the square that cancels."""
+    """Left of 1/K by erfcx, without the square that cancels."""
     z = x - 1 / k
 
     def left(z: Array) -> Array:

@@ -1,6 +1,6 @@
 """SciPy's helpers on traced values: those that compute where a condition holds, and parts of its new distributions.
 
-Both sides of a condition are computed, and selected. The new distributions, `scipy.stats.Normal` and those of
+func computes both sides of a condition, and selects. The new distributions, `scipy.stats.Normal` and those of
 `make_distribution`, are SciPy's own code.
 """
 

@@ -18,7 +18,7 @@ from func.scipy.stats.host_values import along
 
 
 def _randint(k: Array, low: Array, high: Array) -> Array:
-    """Of every outcome; between integers the bounds are not valid, and this is the smooth function through them."""
+    """For every outcome; between integers the bounds are not valid, and this is the smooth function through them."""
     return np.ones_like(k) / (high - low)
 
 
@@ -79,9 +79,9 @@ def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
 
 
 def _harmonic(n: Array, a: Array) -> Array:
-    """Σ j^-a for j = 1 ... n, which may be infinite for a > 1: 64 terms, and the rest by the Euler-Maclaurin formula.
+    """Σ j^-a for j = 1 ... n: 64 terms, and the rest by the Euler-Maclaurin formula. n may be infinite for a > 1.
 
-    For few terms it is that of n + 64 without the last 64, so that it is smooth in n. Source: DLMF 2.10.1.
+    For few terms it is the sum for n + 64 without the last 64, so that it is smooth in n. Source: DLMF 2.10.1.
     """
     n, a = np.broadcast_arrays(n, a)
     j = np.arange(1.0, 65.0)
@@ -139,7 +139,7 @@ def _wallenius(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> A
     ways = _log_ways(n, k) + _log_ways(total - n, draws - k)
     log_t, _, log_weights = double_exponential.unit_logarithms()
     k, draws, odds, exponent = [x[..., None] for x in (k, draws, odds, exponent)]
-    last = exponent <= 0  # everything is drawn
+    last = exponent <= 0  # the sample takes everything
     scaled = log_t / np.where(last, 1.0, exponent)
     powers = k * log1mexp(odds * scaled) + (draws - k) * log1mexp(scaled)
     return np.where(last[..., 0], 0.0, ways + counting.log_sum(powers + log_weights, np.asarray(1.0)))
@@ -179,7 +179,7 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
 
 
 LAST_OUTCOMES = {"betabinom": 0, "zipfian": 1}
-"""The place of the shape that is the last outcome, of discrete distributions with a finite one."""
+"""The place of the shape that is the last outcome, for discrete distributions with a finite one."""
 
 HOST: dict[str, str] = {
     "betabinom": "cdf sf entropy",

@@ -1,8 +1,8 @@
-"""What SciPy's multivariate distributions do not compute on traced values themselves.
+"""Methods of SciPy's multivariate distributions whose own code does not run on traced values.
 
-SciPy's own code runs on traced parameters and points, frozen distributions included. Here are the parts of it that are
+SciPy's own code runs on traced parameters and points, also of frozen distributions. This module has the parts that are
 compiled, decide by values, or lose digits. Covariances are factored by Cholesky's method instead of eigenvectors, whose
-derivatives are undetermined where eigenvalues are equal. Derivatives are those of the symmetric part of a matrix.
+derivatives are undetermined for equal eigenvalues. Derivatives are those of the symmetric part of a matrix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def log_det(factor: Array) -> Array:
 
 
 def factor_of(matrix: Any) -> Array:
-    """The Cholesky factor; that of a singular matrix, by SciPy's measure, raises, or is NaN where that is not known."""
+    """The Cholesky factor; for a singular matrix, by SciPy's measure, it raises, or is NaN if that is unknown."""
     symmetric = (matrix + matrix.T) / 2
     values = np.linalg.eigvalsh(func.stop_gradient(symmetric))
     is_definite = np.all(values > 1e6 * np.finfo(np.float64).eps * np.max(np.abs(values)))
@@ -62,7 +62,7 @@ def factor_of(matrix: Any) -> Array:
 
 
 class _multivariate__PSD(_scipy._PSD):  # type: ignore[misc]
-    """SciPy's class of what it needs of a covariance, with L⁻ᵀ of the Cholesky factor L instead of eigenvectors."""
+    """SciPy's class of a covariance for densities, with L⁻ᵀ of the Cholesky factor L instead of eigenvectors."""
 
     def __init__(self, M: Any, *args: Any, **kwargs: Any) -> None:
         self._M = np.asarray(M)
@@ -142,7 +142,7 @@ def _invwishart_logpdf(self: Any, x: Any, dim: int, df: Any, log_det_scale: Any,
 
 
 def _where_finite(exists: Any, value: Any) -> Any:
-    """A moment; None where it is known not to exist, as of SciPy, and NaN where that is not known."""
+    """A moment; None if it is known not to exist, as in SciPy, and NaN if that is unknown."""
     is_known = known(np.asarray(func.stop_gradient(exists)))
     if is_known is None or is_known.ndim:
         return np.where(exists, value, np.nan)
@@ -178,7 +178,7 @@ def _counts(x: Any) -> Any:
 
 @method("multinomial_gen._process_parameters")
 def _trials(self: Any, n: Any, p: Any, eps: float = 10 * np.finfo(float).eps) -> tuple[Any, Any, Any]:
-    """n, p whose last element completes the sum to 1 where that is off, and where one of them is invalid."""
+    """n, p with its last element corrected for the sum 1, and where one of them is invalid."""
     n, p = np.asarray(n), np.asarray(p, dtype=float)
     rest = 1.0 - np.sum(p[..., :-1], axis=-1)
     off = np.abs(1 - np.sum(p, axis=-1)) > 10 * np.finfo(float).eps
@@ -237,7 +237,7 @@ def _frozen(kind: str) -> Callable[..., Any]:
         if not holds_traced(bound.arguments.get("df")):
             seed = bound.arguments.pop("seed", None)
             frozen = in_original(call, *bound.args, **bound.kwargs)
-        else:  # they cannot be compared with infinity
+        else:  # comparison with infinity is impossible
             bound.apply_defaults()
             _, *parameters, seed = bound.arguments.values()
             frozen = intercepted_call(frozen_class)(*parameters)

@@ -1,9 +1,9 @@
 """Samples of SciPy's multivariate distributions, `rvs`, that differentiate by the parameters.
 
-Each distribution is a map of noise that does not depend on the parameters: normal vectors times Cholesky factors,
-Bartlett's triangular matrices, breaks of a stick. With a key of func.random the noise is func's. With a seed or a
-generator of NumPy's the sample is SciPy's own, whose noise is found by the inverse of the map; so the values are
-SciPy's, and the derivatives are those of the map at this noise.
+Each distribution maps noise that does not depend on the parameters: normal vectors times Cholesky factors, Bartlett's
+triangular matrices, breaks of a stick. With a key of func.random the noise is func's. With a seed or a generator of
+NumPy the sample is SciPy's own, and the inverse of the map finds its noise. So the values are SciPy's, and the
+derivatives are those of the map at this noise.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _squeezed = _scipy._squeeze_output
 
 @_rvs("multivariate_normal")
 def _normal(draw: _Draw, mean: Any, cov: Any) -> Any:
-    if type(cov).__name__ == "CovViaPSD":  # what SciPy's frozen distributions make of a matrix
+    if type(cov).__name__ == "CovViaPSD":  # made of a matrix by SciPy's frozen distributions
         cov = cov.covariance
     if isinstance(cov, Covariance):
         n, mean, cov = draw.dist._process_parameters(mean, cov)
@@ -190,7 +190,7 @@ def _invwishart(draw: _Draw, df: Any, scale: Any) -> Any:
 
 
 def _between(mean: Any, row: Any, column: Any, noise: Any) -> Any:
-    """Matrices by noise between the factors of their rows and columns; one matrix for a single sample."""
+    """Matrices of noise between the factors of their rows and columns; one matrix for a single sample."""
     out = mean + row @ noise @ column.T
     return out[0] if out.shape[0] == 1 else out
 
@@ -222,7 +222,7 @@ def _matrix_t(draw: _Draw, mean: Any, row_spread: Any, col_spread: Any, df: Any)
         noise = np.linalg.solve(np.swapaxes(factor, -1, -2), random.normal(second, shape))
     elif holds_traced(df):
         raise UnsupportedFunctionError(
-            f"matrix_t.rvs with traced degrees of freedom and a random state of NumPy's{at_line()}\n"
+            f"matrix_t.rvs with traced degrees of freedom and a random state of NumPy{at_line()}\n"
             "Pass a key of func.random as random_state: its samples have a derivative by df."
         )
     else:

@@ -1,8 +1,8 @@
 """Probabilities of boxes under multivariate normal distributions, which SciPy integrates by random points.
 
-The derivatives are probabilities of fewer dimensions: by an end of the box, the density there times the probability of
-the rest of the box given that coordinate; by a covariance, the mixed second derivative by the two coordinates; by a
-variance, half of the second derivative. In two dimensions those are computed by a formula.
+The derivatives are probabilities of fewer dimensions. By an end of the box: the density there times the probability of
+the rest of the box given that coordinate. By a covariance: the mixed second derivative by the two coordinates. By a
+variance: half of the second derivative. In two dimensions a formula computes those.
 
 Source: R. Plackett (1954), A reduction formula for normal multivariate integrals; Z. Drezner, G. Wesolowsky (1990), On
 the computation of the bivariate normal integral.
@@ -29,7 +29,7 @@ from func.scipy.stats.multivariate_methods import OWN as OWN
 from func.scipy.stats.multivariate_methods import method
 
 _FAR = 40.0
-"""Where a normal distribution has no probability left, in deviations."""
+"""The number of deviations beyond which a normal distribution has no probability."""
 
 
 def _density(c: Any, variance: Any) -> Any:

@@ -1,7 +1,7 @@
 """SciPy's wrapper of its functions of samples, which takes `axis`, `nan_policy` and `keepdims`, on traced values.
 
-The wrapper asks whether a sample holds NaN. Where the values are not known, because code is compiled, a slice with NaN
-becomes NaN altogether, from which the result is NaN; the other policies ask for the values and are refused.
+The wrapper asks whether a sample contains NaN. In compiled code, where the values are unknown, a slice with NaN becomes
+NaN altogether, and so does its result. The other policies ask for the values and raise an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["_axis_nan_policy__contains_nan", "moment", *_DIFFERENTIABLE]
 
 
 def _axis_nan_policy__contains_nan(a: Any, nan_policy: str = "propagate", **options: Any) -> Any:
-    """Whether an array holds NaN, as SciPy asks for it; of values that are not known it is taken that they do not."""
+    """Whether an array contains NaN, for SciPy; assumes that it does not if the values are unknown."""
     if not is_abstract_value(a) or (options.get("xp_omit_okay") and nan_policy == "omit"):
         return original(_util._contains_nan)(a, nan_policy, **options)
     if nan_policy not in ("propagate", "raise", "omit"):
@@ -49,7 +49,7 @@ def _axis_nan_policy__contains_nan(a: Any, nan_policy: str = "propagate", **opti
 
 
 def spread(x: Any, axis: Any) -> Any:
-    """A sample whose slices along axes, counted from the last, are NaN altogether where they hold NaN."""
+    """A sample whose slices along axes, counted from the last, are NaN altogether if they contain NaN."""
     axes = tuple(range(x.ndim)) if axis is None else tuple([a for a in np.atleast_1d(axis).tolist() if a >= -x.ndim])
     return np.where(np.any(np.isnan(x), axis=axes, keepdims=True), np.nan, x) if axes and x.size else x
 
@@ -67,7 +67,7 @@ def closure_of(function: Any) -> dict[str, Any]:
 
 
 def _samples(plain: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The arguments of a call of SciPy's wrapper, with NaN spread over the slices of samples that are not known."""
+    """The arguments of a call of SciPy's wrapper, with NaN spread over the slices of unknown samples."""
     free = closure_of(plain)
     if "hypotest_fun_in" not in free:
         return list(args), kwargs
@@ -108,9 +108,9 @@ def wrapped(name: str) -> Callable[..., Any]:
 
 
 def in_wrapper(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: func's version of what SciPy's wrapper calls, in SciPy's wrapper.
+    """A decorator: a function of func in SciPy's wrapper, in the place of SciPy's own.
 
-    The version has SciPy's names of parameters, and gets samples whose last axis is reduced.
+    The version has SciPy's names of parameters, and reduces the last axis of samples.
     """
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,7 +137,7 @@ globals().update({name: wrapped(name) for name in _DIFFERENTIABLE})
 
 
 def moment(a: Any, order: Any = 1, axis: Any = 0, nan_policy: str = "propagate", *args: Any, **kwargs: Any) -> Any:
-    """SciPy's moment, whose first is 0 also where the values are not known: NaN where they hold NaN."""
+    """SciPy's moment; the first one is 0 even if the values are unknown, and NaN where they contain NaN."""
     plain = original(_scipy.moment)
     a = np.asarray(a)
     out = plain(a, order, axis, nan_policy, *args, **kwargs)
@@ -150,7 +150,7 @@ def moment(a: Any, order: Any = 1, axis: Any = 0, nan_policy: str = "propagate",
 
 
 def install() -> None:
-    """The wrapper takes traced values for what they are: arrays, of which something may be unknown."""
+    """Lets the wrapper take traced values as arrays with possibly unknown values."""
     wrapper = getattr(_scipy, "_axis_nan_policy", None)
     lazy = getattr(wrapper, "is_lazy_array", None)
     if wrapper is not None and lazy is not None:

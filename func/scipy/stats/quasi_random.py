@@ -1,4 +1,4 @@
-"""Points of quasi-random sequences: how evenly they lie in the unit cube, and where else they are put."""
+"""Points of quasi-random sequences: measures of their uniformity in the unit cube, and maps to other domains."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def qmc_update_discrepancy(x_new: Any, sample: Any, initial_disc: Any) -> Any:
 
 
 def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str = "euclidean") -> Any:
-    """The least distance of points, or the mean distance along their minimum spanning tree, whose edges are held."""
+    """The least distance of points, or the mean distance along their minimum spanning tree, a constant choice."""
     answer_of(original(_scipy.qmc.geometric_discrepancy), sample, method, metric)
     x = _qmc._ensure_in_unit_hypercube(sample)
     distances = _qmc.distance.pdist(x, metric=metric)
@@ -77,7 +77,7 @@ def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str 
 
 
 def _tree(distances: Any, count: int) -> Any:
-    """Which distances are edges of the minimum spanning tree."""
+    """Whether each distance is an edge of the minimum spanning tree."""
     rows, columns = np.triu_indices(count, 1)
     full = np.zeros((count, count))
     full[rows, columns] = distances
@@ -86,7 +86,7 @@ def _tree(distances: Any, count: int) -> Any:
 
 
 def qmc_MultinomialQMC___init__(self: Any, pvals: Any, *args: Any, **kwargs: Any) -> None:
-    """Refuses traced probabilities: what is drawn are counts."""
+    """Raises an error for traced probabilities: the samples are counts."""
     if holds_traced(pvals):
         raise NotDifferentiableError(
             f"scipy.stats.qmc.MultinomialQMC draws counts, which have no derivative{at_line()}\n"

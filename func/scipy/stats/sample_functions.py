@@ -1,7 +1,7 @@
-"""Functions of samples: those of scipy.stats that ask for the values of what they are given, on traced values.
+"""Functions of samples in scipy.stats that ask for the values of their arguments, on traced values.
 
-Most descriptive functions and tests of SciPy are NumPy code that runs on traced values as it is; the others are here.
-p-values differentiate by the statistic. Tests that draw random numbers (`method=`) are refused.
+Most descriptive functions and tests of SciPy are NumPy code that runs on traced values unchanged; the others are here.
+p-values differentiate by the statistic. Tests that draw random numbers (`method=`) raise an error.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def pmean(a: Any, p: Any, *, axis: int = 0, dtype: Any = None, weights: Any = No
 
 
 def _nonnegative(mean: str, a: Any) -> Any:
-    """A sample with NaN for what is negative."""
+    """A sample with NaN in place of negative values."""
     if known(a < 0):
         warnings.warn(
             f"The {mean} mean is only defined if all elements are non-negative; otherwise, the result is NaN.",
@@ -82,7 +82,7 @@ def _nonnegative(mean: str, a: Any) -> Any:
 
 @functools.cache
 def _of_constants(dtype: Any) -> Any:
-    """The correlation with equal numbers, which is 0 or NaN by SciPy's version."""
+    """The correlation with equal numbers, which is 0 or NaN depending on SciPy's version."""
     return original(_scipy.linregress)([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).rvalue.astype(dtype)
 
 
@@ -125,10 +125,10 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
 
 @in_wrapper("power_divergence")
 def power_divergence(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0, lambda_: Any = None) -> Any:
-    """The Cressie-Read divergence of observed from expected frequencies, by SciPy's code but for a traced power.
+    """The Cressie-Read divergence of observed from expected frequencies, by SciPy's code except for a traced power.
 
-    By a power its terms are Box-Cox transforms of the ratio, whose limit at 0 is the logarithm. At -1 the terms have
-    their parts of Σ (expected - observed) = 0 left out.
+    For a traced power its terms are Box-Cox transforms of the ratio, whose limit at 0 is the logarithm. At -1 the terms
+    omit their parts of Σ (expected - observed) = 0.
     """
     plain = original(_scipy.power_divergence)(f_obs, f_exp, ddof, axis, None if holds_traced(lambda_) else lambda_)
     if not holds_traced(lambda_):
@@ -167,7 +167,7 @@ def yeojohnson_likelihood(a: Any, p: Any, *, axis: int = 0, **options: Any) -> A
 
 
 def _of_samples(name: str, likelihood: Callable[..., Any]) -> Callable[..., Any]:
-    """A likelihood with the axes and policies of SciPy's power mean, a function of samples and a number as well."""
+    """A likelihood with the axes and policies of SciPy's power mean, another function of samples and a number."""
     wrapped = in_wrapper("pmean")(likelihood)
 
     def function(lmb: Any, data: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Quantiles of samples and distances between them: which elements they take is held, the elements differentiate."""
+"""Quantiles of samples and distances between them: the choice of elements is constant, elements differentiate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OFFSETS: dict[str, Callable[[Any], Any]] = {
     "median_unbiased": lambda p: p / 3 + 1 / 3,
     "normal_unbiased": lambda p: p / 4 + 3 / 8,
 }
-"""The methods of R. J. Hyndman, Y. Fan (1996), by m: the quantile lies at the place p n + m."""
+"""The methods of R. J. Hyndman, Y. Fan (1996), by m: the quantile is at the place p n + m."""
 _AT_ONE: dict[str, Any] = {
     "_lower": np.floor,
     "_higher": np.ceil,
@@ -165,7 +165,7 @@ def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any
 
 
 def wasserstein_distance_nd(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
-    """The least mean distance of a transport, the solution of a linear program; which pairs it joins is held."""
+    """The least mean distance of a transport, the solution of a linear program; its pairs are constant."""
     answer_of(original(_scipy.wasserstein_distance_nd), u_values, v_values, u_weights, v_weights)
     if np.ndim(u_values) == 1:
         return _stats_py__cdf_distance(1, u_values, v_values, u_weights, v_weights)
@@ -187,12 +187,12 @@ def wasserstein_distance_nd(u_values: Any, v_values: Any, u_weights: Any = None,
     change = plain - func.stop_gradient(plain)
     if u_weights is None and v_weights is None:
         return np.sum(plan * costs)
-    moved = response @ change  # how the plan follows the weights; the prices tell what that costs
+    moved = response @ change  # the change of the plan with the weights; the prices give its cost
     return np.sum(plan * costs) + np.sum(prices * change) + np.sum((np.ravel(costs) - constant) * moved)
 
 
 def _transport(costs: Any, left: Any, right: Any) -> Any:
-    """The best plan, the prices of both marginals, and how the plan follows the marginals, as constants."""
+    """The best plan, the prices of both marginals, and the plan's dependence on the marginals, as constants."""
     linprog = original(importlib.import_module("scipy.optimize").linprog)
     m, n = costs.shape
 

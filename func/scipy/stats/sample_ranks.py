@@ -1,6 +1,6 @@
-"""Functions of ranks, counts and resamples: they have no derivative, and values under every other transform.
+"""Functions of ranks, counts and resamples: they have no derivative, but values under every other transform.
 
-Whether one is differentiated is known where it is called: there it says that it cannot be, and what to write.
+The call knows whether a transform differentiates it: then it raises an error with an alternative.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
     ),
     "its p-values are integrals over random points": ("dunnett",),
 }  # fmt: skip
-"""What functions do that has no derivative."""
+"""Descriptions of functions without a derivative."""
 _REASONS = {name: reason for reason, names in _WITHOUT.items() for name in names}
 
 __all__ = [name.replace(".", "_") for name in _REASONS]
@@ -44,7 +44,7 @@ __all__ += ["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"]
 
 
 def _constant(name: str, reason: str) -> Callable[..., Any]:
-    """SciPy's function, whose derivative is an error."""
+    """SciPy's function, with a derivative that raises an error."""
     words = f"scipy.stats.{name} has no derivative: {reason}\nCall it on func.stop_gradient(x) for its value."
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -60,7 +60,7 @@ globals().update({name.replace(".", "_"): _constant(name, reason) for name, reas
 
 
 def _test(name: str, takes: int) -> Callable[..., Any]:
-    """SciPy's test; `takes` is the place of the callback, or of the first of them, among its arguments."""
+    """SciPy's test; `takes` is the place of the (first) callback among its arguments."""
     words = (
         f"scipy.stats.{name} has no derivative: it counts resamples\n"
         "Differentiate the statistic itself, and call it on func.stop_gradient(x)."

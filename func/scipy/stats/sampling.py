@@ -2,8 +2,8 @@
 
 A sample is a quantile: x with F(x; θ) = u for a u that does not depend on the parameters θ. So its derivative is
 dx = -∂F/∂θ dθ / f, whichever algorithm drew it. `random_state` may be a key of func.random or a func.random.Generator;
-then the samples are func's, on every road. With a seed, a generator of NumPy's or None they are SciPy's own, and have
-the derivative as well. Samples of discrete distributions are constants.
+then the samples are func's, on every path. With a seed, a generator of NumPy or None they are SciPy's own, with the
+same derivative. Samples of discrete distributions are constants.
 
 >>> import numpy as np, func, func.scipy.stats
 >>> key = func.random.key(0)
@@ -37,7 +37,7 @@ _SMALLEST = 2.0**-54
 
 
 def key_of(state: Any) -> Array | None:
-    """The key of a `random_state` that is one or that is a func.random.Generator; else None."""
+    """The key of a `random_state` that is a key or a func.random.Generator; else None."""
     if isinstance(state, random.Generator):
         return state.next_key()
     return state if is_key(state) else None
@@ -85,7 +85,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "truncnorm": lambda key, shape, a, b: random.truncated_normal(key, a, b, shape),
     "wald": lambda key, shape: random.wald(key, 1.0, shape),
 }
-"""Samples of standardised distributions by a key, where there is a shorter way than the quantile of a uniform one."""
+"""Samples of standardised distributions by a key, by faster ways than the quantile of a uniform sample."""
 
 SAMPLERS_OF_TWO_KEYS: dict[str, Callable[..., Any]] = {
     "betaprime": lambda key, other, n, a, b: np.exp(random.loggamma(key, a, n) - random.loggamma(other, b, n)),
@@ -125,7 +125,7 @@ def _is_generic(dist: Any) -> bool:
 
 
 def _seeded(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Array], options: dict[str, Any]) -> Array:
-    """SciPy's own samples by a generator of NumPy's that is made of the key."""
+    """SciPy's own samples by a generator of NumPy that is made of the key."""
     scipys = original(_infrastructure.rv_generic.rvs)
 
     def sampler(key: Any, *shapes: Any) -> Any:
@@ -137,7 +137,7 @@ def _seeded(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Arra
 
 
 def moved(dist: Any, y: Array, shapes: Sequence[Array]) -> Array:
-    """Samples that were drawn at these shapes, as functions of the shapes: quantiles of constant probabilities."""
+    """Samples drawn at these shapes as functions of the shapes: quantiles of constant probabilities."""
 
     @func.custom_jvp
     def sample(y: Array, *shapes: Array) -> Array:
@@ -159,7 +159,7 @@ def moved(dist: Any, y: Array, shapes: Sequence[Array]) -> Array:
 
 
 def refuse_staged(state: Any) -> None:
-    """An error where a program that is traced would hold the samples of one run."""
+    """Raise an error if a traced program would contain the samples of one run."""
     transform = current_staging()
     if transform is not None and not _is_seed(state):
         raise random.RandomnessError(
@@ -174,10 +174,10 @@ def _is_seed(state: Any) -> bool:
 
 
 def draw(sampler: Callable[..., Any], shape: tuple[int, ...], state: Any, parameters: Sequence[Any]) -> Any:
-    """sampler(*parameters) of SciPy's at the numbers behind traced parameters.
+    """sampler(*parameters) of SciPy at the numbers behind traced parameters.
 
-    A seed makes it a function of the parameters, which runs once per batch element, and under `jit` when the program
-    runs; a generator of NumPy's draws once, from parameters that are known.
+    With a seed it is a function of the parameters, which runs once per batch element, and under `jit` when the program
+    runs. A generator of NumPy draws once, from parameters that are known.
     """
     if not any([holds_traced(p) for p in parameters]):
         refuse_staged(state)
@@ -234,7 +234,7 @@ def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
 
 
 def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any = 0, size: Any = None) -> Any:
-    """How many trials of probabilities (…, n) succeed."""
+    """The numbers of successes of trials with probabilities (…, n)."""
     p, loc = np.asarray(p), np.asarray(loc)
     *_, size = dist._argcheck_rvs(np.zeros(p.shape[:-1]), np.zeros(loc.shape), 1.0, size=size)
     shape = tuple([int(n) for n in size])

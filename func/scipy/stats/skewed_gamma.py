@@ -18,8 +18,8 @@ from func.scipy.stats.host_values import along
 def _near_normal(x: Array, skew: Array) -> Array:
     """The logarithm of the density without the terms of size 4 / skew² that cancel, by Stirling's series.
 
-    With u = x skew / 2 it is -log(2π) / 2 - r - log(1 + u) - x² (1/(1 + u) + d/du (log(1 + u) / u)), where r is what
-    log Γ(4 / skew²) has beside Stirling's leading terms. DLMF 5.11.1.
+    With u = x skew / 2 it is -log(2π) / 2 - r - log(1 + u) - x² (1/(1 + u) + d/du (log(1 + u) / u)), where r is the
+    remainder of log Γ(4 / skew²) after Stirling's leading terms. DLMF 5.11.1.
     """
     u = x * skew / 2
     u = np.where((u > -1) & (np.abs(skew) < 0.05), u, 0.0)
@@ -28,10 +28,10 @@ def _near_normal(x: Array, skew: Array) -> Array:
 
 
 def _parts(x: Array, skew: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """SciPy's choice: where it is a normal distribution, else the gamma distribution's scale and shape, and its place.
+    """SciPy's choice: whether it is a normal distribution, else the gamma distribution's scale, shape and place.
 
-    A negative skewness mirrors it. In place of the step between both, the derivatives at small skewness are those of
-    the gamma distribution's series.
+    A negative skewness mirrors it. Instead of the step between both, the derivatives at small skewness are those of the
+    gamma distribution's series.
     """
     normal = np.abs(skew) < 0.000016
     beta = 2 / np.where(normal, 1.0, skew)
@@ -73,7 +73,7 @@ def _edgeworth_rows(count: int) -> list[list[float]]:
     """
 
     def slope(k: int) -> list[Fraction]:
-        """The polynomial beside skew^k in the logarithm's derivative by the skewness."""
+        """The coefficient polynomial of skew^k in the logarithm's derivative by the skewness."""
         m = k + 1
         power = [Fraction(0)] * m + [Fraction(-1, 2) ** m, Fraction(0), -m * Fraction(-1, 2) ** m / (m + 2)]
         if k in _STIRLING:

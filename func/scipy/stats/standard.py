@@ -1,7 +1,7 @@
 """The methods of standardised distributions on traced values, one function per method.
 
-Where SciPy's own private method (`_logpdf`, `_cdf`, ...) is NumPy code, it runs on the traced values; `densities.OWN`
-has what is written here instead, and `densities.HOST` says which methods only SciPy itself can compute: their
+If SciPy's own private method (`_logpdf`, `_cdf`, ...) is NumPy code, it runs on the traced values. `densities.OWN` has
+func's own formulas, which take its place. `densities.HOST` lists the methods that only SciPy itself can compute: their
 derivatives follow from the density.
 """
 
@@ -51,7 +51,7 @@ def method(dist: Any, name: str) -> Function:
 
 
 def _has_logpdf(dist: Any) -> bool:
-    """Whether the logarithm of the density has a formula of its own."""
+    """Whether the logarithm of the density has a separate formula."""
     if _key(type(dist)) in densities.LOGARITHMS_OF_DENSITIES:
         return False
     own = densities.OWN.get(_key(type(dist)), {})
@@ -87,7 +87,7 @@ def _key(kind: type) -> str:
 
 
 def _defaults(dist: Any, name: str) -> Function:
-    """What SciPy's base classes define by other methods."""
+    """Methods that SciPy's base classes define by other methods."""
     if name == "logpdf":
         return lambda x, *shapes: np.log(formula(dist, "pdf")(x, *shapes))
     if name == "logpmf":
@@ -123,7 +123,7 @@ def scipys(dist: Any, name: str) -> Function:
 
 
 def _on_one_axis(run: Function, args: Sequence[Any]) -> Any:
-    """A function of arrays of one axis, of arrays that broadcast; of several results, those that are not None."""
+    """A function of arrays of one axis, applied to arrays that broadcast; None among its results is dropped."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in args])
     flat = [np.reshape(np.broadcast_to(x, shape), (-1,)) for x in args]
 
@@ -212,7 +212,7 @@ def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any])
 
 
 def _discrete_slope(dist: Any, lower: Array, k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
-    """By the sum on the nearer side; by the last outcome from below, as outcomes beyond it have slopes."""
+    """By the sum on the nearer side; at the last outcome from below, as outcomes beyond it have slopes."""
     last = masses.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
     total: Any = 0.0
     for side, own in ((lower, False), (np.ones_like(lower), True)):
@@ -272,7 +272,7 @@ def expectation(dist: Any, f: Function, shapes: Sequence[Array]) -> Array:
 
 def _entropy(dist: Any, *shapes: Array) -> Array:
     def integrand(t: Array, p: Array) -> Array:
-        positive = p > 1e-120  # so that squares in second derivatives are numbers
+        positive = p > 1e-120  # keeps squares in second derivatives above zero
         return -np.where(positive, p * np.log(np.where(positive, p, 1.0)), 0.0)
 
     return expectation(dist, integrand, shapes)

@@ -1,7 +1,7 @@
 """The range of k normal numbers over an independent estimate of their deviation, whose values are SciPy's.
 
-Both integrands are smooth and fall fast on either side, so that the trapezoidal rule is accurate to rounding: over the
-logarithm of the estimate s, and over the place of the range.
+Both integrands are smooth and fall fast on either side. So the trapezoidal rule is accurate to rounding, over the
+logarithm of the estimate s and over the place of the range.
 Source: H. Lund and J. Lund (1983), Algorithm AS 190, for the two integrals.
 """
 
@@ -18,7 +18,7 @@ from func.interpreters.core import Array
 from func.scipy.stats.host_values import along
 
 ESTIMATES, PLACES, LIMIT = 160, 96, 1e5
-"""How many nodes there are, and from which degrees of freedom on the estimate is taken for exact, as SciPy does."""
+"""The number of nodes, and the degrees of freedom from which on the estimate counts as exact, as in SciPy."""
 
 
 def _estimates(df: Array) -> tuple[Array, Array]:
@@ -53,7 +53,7 @@ def density(x: Array, k: Array, df: Array) -> Array:
 
 
 def _distribution(x: Array, k: Array, df: Array) -> Array:
-    """One of the numbers is the largest, the others are nearer to it than the range."""
+    """One of the numbers is the largest, the others are closer to it than the range."""
     x, k, df = np.broadcast_arrays(x, k, df)
     s, chances = _estimates(df)
     step = 18.0 / (2 * PLACES)

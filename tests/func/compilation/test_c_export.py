@@ -455,21 +455,25 @@ def with_callback(x: Any) -> Any:
 
 
 BAD = [
-    (lambda: func.to_c(energy, name="2x"), ValueError, "func.to_c: name='2x' is no name that a function in C can have"),
+    (
+        lambda: func.to_c(energy, name="2x"),
+        ValueError,
+        "func.to_c: name='2x' is not a name that a function in C can have",
+    ),
     (
         lambda: func.to_c(energy, name="while"),
         ValueError,
-        "func.to_c: name='while' is no name that a function in C can have",
+        "func.to_c: name='while' is not a name that a function in C can have",
     ),
     (
         lambda: func.to_c(energy, name="sqrt"),
         ValueError,
-        "func.to_c: name='sqrt' is no name that a function in C can have",
+        "func.to_c: name='sqrt' is not a name that a function in C can have",
     ),
     (
         lambda: func.export(energy, "a-b.c"),
         ValueError,
-        "func.export: 'a-b' is no name of a function in C; pass name='...'",
+        "func.export: 'a-b' is not a name of a function in C; pass name='...'",
     ),
     (
         lambda: func.export(energy, "f.c", kind="exe"),  # type: ignore[arg-type]

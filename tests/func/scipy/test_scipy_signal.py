@@ -263,7 +263,7 @@ PEAKS = np.array([0.0, 1.0, 0.0, 2.0, 0.5, 1.5, 0.0])
 def test_places_of_peaks_are_refused_by_name(mode, name, args):
     error, words = func.errors.NotDifferentiableError, "stop_gradient"
     if mode is func.jit:
-        error, words = func.errors.StagingError, "outside of what is compiled"
+        error, words = func.errors.StagingError, "outside of compiled code"
     with pytest.raises(error, match=rf"scipy\.signal\.{name}(.|\n)*{words}"):
         mode(lambda x: getattr(scipy.signal, name)(x, *args)[0][0] * x[0])(PEAKS)
 

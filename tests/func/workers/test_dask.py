@@ -235,7 +235,7 @@ WITHOUT: dict[str, tuple[Any, str]] = {
     "conversion": (lambda x: np.sum(np.asarray(x)), "conversion to an array"),
     "reduce": (lambda x: np.add.reduce(x), "numpy.add.reduce"),
     "mixed": (lambda x: np.sum(np.sin(x) * x.map_blocks(np.cos)), "numpy.multiply of arrays with other chunks"),
-    "outside": (lambda x: x.map_blocks(np.multiply, array.ones(3)).sum(), "Dask arrays that are no arguments"),
+    "outside": (lambda x: x.map_blocks(np.multiply, array.ones(3)).sum(), "Dask arrays that are not arguments"),
 }
 
 

@@ -242,7 +242,7 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "memory_limit": (
         lambda: func.jacrev(np.sin, executor=Serial(), memory_limit=1000),
-        "func.jacrev: memory_limit does not go with executor\nGive chunk_size: each worker has the memory of one "
+        "func.jacrev: memory_limit does not go with executor\nPass chunk_size: each worker has the memory of one "
         "chunk.",
     ),
     "randomness": (

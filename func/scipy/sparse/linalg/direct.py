@@ -1,6 +1,6 @@
 """Solves by factorization: SuperLU computes, and derivatives solve with the same factors, transposed in reverse mode.
 
-The cotangent of the entries of A is -(A⁻ᴴ x̄) xᴴ at their places; no dense matrix is made of it.
+The cotangent of the entries of A is -(A⁻ᴴ x̄) xᴴ at their places, without a dense matrix.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from func.scipy.sparse.patterns import canonical, entries, lifted, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES
 
 TRIANGULAR = (("diag_pivot_thresh", 0.0), ("permc_spec", "NATURAL"))
-"""What makes SuperLU's solve a substitution."""
+"""The options that make SuperLU's solve a substitution."""
 
 
 def compressed(A: Any, name: str) -> Any:
@@ -56,7 +56,7 @@ def _matching(own: Any, b: Array) -> None:
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """scipy.sparse.linalg.spsolve of plain and traced matrices and right-hand sides.
 
-    SuperLU solves, also where SciPy would call UMFPACK. A sparse b gives a sparse x all of whose elements are entries.
+    SuperLU solves, even where SciPy would call UMFPACK. A sparse b gives a sparse x all of whose elements are entries.
 
     >>> import numpy as np, func, scipy.sparse
     >>> A = scipy.sparse.csc_array([[2.0, 0.0], [1.0, 4.0]])
@@ -113,7 +113,7 @@ def spsolve_triangular(
 
 
 class TracedLU:
-    """The factorization that `splu` gives while traced values exist: `solve` takes traced right-hand sides.
+    """The result of `splu` while traced values exist: `solve` takes traced right-hand sides.
 
     Everything else of SciPy's object is that of the numbers.
     """
@@ -203,7 +203,7 @@ def spilu(A: Any, *args: Any, **kwargs: Any) -> Any:
     if not holds_traced(A):
         return original(_linalg.spilu)(A, *args, **kwargs)
     raise UnsupportedFunctionError(
-        f"spilu has no derivative: which entries it drops depends on their values{at_line()}\n"
+        f"spilu has no derivative: its choice of entries to drop depends on their values{at_line()}\n"
         "Make the preconditioner of a plain matrix, or use splu."
     )
 

@@ -1,10 +1,10 @@
 """Eigenvalues and singular values of sparse matrices: SciPy finds them; derivatives solve bordered sparse systems.
 
-For A v = λ M v the tangent of λ is vᴴ(dA - λ dM)v. That of v solves (A - λM) dv = -(dA - λ dM) v + dλ M v, bordered by
-the eigenvectors that are known, which makes the system regular. Sources: R. Fox and M. Kapoor (1968), AIAA Journal
-6(12); R. Nelson (1976), AIAA Journal 14(9).
+For A v = λ M v the tangent of λ is vᴴ(dA - λ dM)v. That of v solves (A - λM) dv = -(dA - λ dM) v + dλ M v. The known
+eigenvectors border this system and make it regular. Signs and phases of vectors are SciPy's. Where SciPy starts from
+random vectors, func takes a fixed one.
 
-Signs and phases of vectors are SciPy's. Where SciPy starts from random vectors, a fixed one is taken.
+Sources: R. Fox and M. Kapoor (1968), AIAA Journal 6(12); R. Nelson (1976), AIAA Journal 14(9).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from func.transforms.outside import pure_callback
 
 
 class Entries:
-    """Where a matrix has entries, as a function of its numbers."""
+    """The entries of a matrix as a function of its numbers."""
 
     def __init__(self, A: Any) -> None:
         self.shape = tuple(A.shape)
@@ -86,7 +86,7 @@ def _bordered(
 def _hermitian_tangent(
     place: Entries, data: Array, mass: Entries, mass_data: Array, w: Array, v: Array, rates: Sequence[Array]
 ) -> tuple[Array, Array]:
-    """(dλ, dV) for Hermitian A and M. What equal eigenvalues leave undetermined is dropped."""
+    """(dλ, dV) for Hermitian A and M, without the part that equal eigenvalues leave undetermined."""
     d_data, d_mass = rates
     k = shape_of(w)[0]
     mass_rate = product_at(mass, d_mass, v)
@@ -108,7 +108,7 @@ def _hermitian_tangent(
 def _general_tangent(
     place: Entries, data: Array, mass: Entries, mass_data: Array, w: Array, v: Array, rates: Sequence[Array]
 ) -> tuple[Array, Array]:
-    """(dλ, dV) for any A, of distinct eigenvalues, where vectors keep their length and phase."""
+    """(dλ, dV) for any A with distinct eigenvalues; vectors keep their length and phase."""
     d_data, d_mass = rates
     n = shape_of(v)[0]
     change = product_at(place, d_data, v) - product_at(mass, d_mass, v) * w
@@ -135,7 +135,7 @@ def _pencil(A: Any, M: Any) -> tuple[Any, ...]:
 
 
 def _start(n: int, dtype: Any) -> Any:
-    """A fixed vector that has parts of all eigenvectors."""
+    """A fixed vector with components along all eigenvectors."""
     return np.random.default_rng(0).standard_normal(n).astype(dtype)
 
 
@@ -144,7 +144,7 @@ def _is_matrix(A: Any) -> bool:
 
 
 def _eigenpairs(name: str, A: Any, M: Any, k: int, run: Callable[..., Any], is_hermitian: bool) -> tuple[Array, Array]:
-    """(w, V) that `run(A, M)` computes of numbers."""
+    """(w, V) by `run(A, M)` of numbers."""
     if not (_is_matrix(A) and (M is None or _is_matrix(M))):
         raise UnsupportedFunctionError(
             f"{name} of a linear operator has no version for traced values{at_line()}\nGive the sparse matrix itself."

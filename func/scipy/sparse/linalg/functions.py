@@ -126,12 +126,13 @@ def expm(A: Any) -> Any:
 THETA = {
     5: 2.4e-3, 10: 1.44e-1, 15: 6.41e-1, 20: 1.44, 25: 2.43, 30: 3.54, 35: 4.7, 40: 6.0, 45: 7.2, 50: 8.5, 55: 9.9,
 }  # fmt: skip
-"""The norms for which a Taylor polynomial of a degree is exact in double precision. Source: A. Al-Mohy and N. Higham
-(2011), SIAM J. Sci. Comput. 33(2), table 3.1."""
+"""The norms for which a Taylor polynomial of a degree is exact in double precision.
+
+Source: A. Al-Mohy and N. Higham (2011), SIAM J. Sci. Comput. 33(2), table 3.1."""
 
 
 def _exponential_action(A: Any, B: Array, t: float) -> Array:
-    """exp(t A) B by scaling and Taylor polynomials, whose degree follows from the norm of the known numbers."""
+    """exp(t A) B by scaling and Taylor polynomials; the norm of the known numbers determines the degree."""
     numbers = known_value(A.data if _scipy.issparse(A) else A)
     if numbers is None:
         raise UnsupportedFunctionError(
@@ -201,7 +202,7 @@ def expm_multiply(
 
 
 def _least_squares(A: Any, numbers: Array, b: Array, damp: Array, is_damped: bool) -> Array:
-    """The x that minimizes |A x - b|² + damp² |x|², of those with the least norm, by a sparse symmetric system."""
+    """The x that minimises |A x - b|² + damp² |x|², the one with the least norm, by a sparse symmetric system."""
     place = Entries(A)
     m, n = place.shape
     data = place.of(numbers)
@@ -313,7 +314,7 @@ def _variances(A: Any, damp: Array) -> Array:
 
 
 def _with_slope(value: Array, exact: Any, size: Array, of: Any) -> Array:
-    """A number of SciPy's with the derivative of the exact one; NaN without one, or where it is another number."""
+    """A number of SciPy with the derivative of the exact one; NaN without one, or where the numbers differ."""
     if exact is None:
         return _estimate(value, *of)
     known = stop_gradient(exact)
@@ -323,7 +324,7 @@ def _with_slope(value: Array, exact: Any, size: Array, of: Any) -> Array:
 
 @custom_jvp
 def _estimate(value: Array, *arguments: Array) -> Array:
-    """A number whose dependence on the others nobody knows: its derivative is NaN."""
+    """A number whose dependence on the arguments is unknown: its derivative is NaN."""
     return value
 
 

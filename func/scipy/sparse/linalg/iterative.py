@@ -1,7 +1,7 @@
 """Iterative solvers: SciPy iterates on numbers; derivatives solve the same and the adjoint system by the same solver.
 
-The derivative is that of the solution, as accurate as the tolerance: where it matters, give a small `rtol`. A solve for
-a derivative that does not converge warns.
+The derivative is that of the solution, as accurate as the tolerance: where accuracy matters, pass a small `rtol`. A
+solve for a derivative that does not converge warns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Iteration(Record):
 
     name: str
     matrix: Callable[[Any], Any]
-    """What SciPy gets as A, of its numbers."""
+    """The object that SciPy gets as A, for its numbers."""
     settings: dict[str, Any]
     dtype: Any
     adjoint: bool = False
@@ -148,7 +148,7 @@ def iterated(name: str, A: Any, b: Any, x0: Any, settings: dict[str, Any]) -> tu
 
 
 def _operator_of(matvec: Callable[[Any], Any], n: int, dtype: Any) -> tuple[Callable[[Any], Any], Any]:
-    """A linear map as a function of the traced values in it, and these."""
+    """A linear map as a function of its traced values, and these values."""
     closure = Closure(matvec)
 
     def make(values: Any) -> Any:

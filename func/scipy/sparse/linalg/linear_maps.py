@@ -1,4 +1,4 @@
-"""Linear maps of vectors: matrices and linear operators, with the traced values that they hold."""
+"""Linear maps of vectors: matrices and linear operators, with the traced values in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from func.transforms.closures import Closure
 
 
 def matrix_numbers(A: Any) -> tuple[Callable[[Any], Any], Array]:
-    """A sparse or dense matrix as a function of its numbers, and these."""
+    """A sparse or dense matrix as a function of its numbers, and these numbers."""
     if not _scipy.issparse(A):
         return lambda numbers: numbers, as_dense(A)
     own = canonical(lifted(A))
@@ -27,7 +27,7 @@ def matrix_numbers(A: Any) -> tuple[Callable[[Any], Any], Array]:
 
 
 def product_with(A: Any) -> Callable[[Array], Array]:
-    """x ↦ A x for vectors, whose closure holds the entries."""
+    """x ↦ A x for vectors, with the entries in its closure."""
     if not _scipy.issparse(A):
         array = as_dense(A)
         return lambda x: array @ x
@@ -42,7 +42,7 @@ def product_with(A: Any) -> Callable[[Array], Array]:
 
 
 def unwrapped(A: Any) -> Any:
-    """The matrix that a linear operator has been made of by `aslinearoperator`; anything else as it is."""
+    """The matrix in a linear operator that `aslinearoperator` made; other values unchanged."""
     return getattr(A, "A") if _is_made_of_matrix(A) else A  # noqa: B009
 
 
@@ -59,7 +59,7 @@ def matrix_product(self: Any, X: Array) -> Array:
 
 
 def map_of(operator: Any, adjoint: bool = False) -> Callable[[Array], Array]:
-    """x ↦ A x (or Aᴴ x) of a linear operator, whose closure holds the traced values of its parts."""
+    """x ↦ A x (or Aᴴ x) of a linear operator, with the traced values of its parts in the closure."""
     if _is_made_of_matrix(operator):
         matrix = unwrapped(operator)
         return product_with(_adjoint_matrix(matrix) if adjoint else matrix)
@@ -118,9 +118,9 @@ _COMBINED: dict[str, Callable[..., Callable[[Array], Array]]] = {
     "_AdjointLinearOperator": _adjoint,
     "_TransposedLinearOperator": _transposed,
 }
-"""What SciPy makes of linear operators by +, @, *, **, .H and .T, by the names of its classes."""
+"""SciPy's results for linear operators of +, @, *, **, .H and .T, by the names of their classes."""
 
 
 def operator_holds_traced(operator: Any) -> bool:
-    """Whether traced values are found in a linear operator."""
+    """Whether a linear operator contains traced values."""
     return bool(Closure(map_of(operator)).values)

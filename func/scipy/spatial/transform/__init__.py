@@ -1,8 +1,8 @@
 """scipy.spatial.transform on traced and plain arrays: rotations and curves of them.
 
-Func's classes are subclasses of SciPy's; objects made of plain values are SciPy's, and both meet in products, stacks
-and interpolation. Rotations hold unit quaternions, of which every representation is a smooth function: also at the
-identity. Since SciPy 1.17 the classes of SciPy itself take traced values; with earlier versions, whose classes are
+func's classes are subclasses of SciPy's. Objects made of plain values are SciPy's, and both meet in products, stacks
+and interpolation. Rotations contain unit quaternions, and every representation is a smooth function of them, also at
+the identity. Since SciPy 1.17 the classes of SciPy itself take traced values. With earlier versions, whose classes are
 compiled, write `func.scipy.spatial.transform.Rotation`.
 
 >>> import numpy as np, func

@@ -77,7 +77,7 @@ class Slerp(_scipy.Slerp):  # type: ignore[misc]
     """SciPy's Slerp of traced times or rotations: the derivative at one of the times is that of the arc before it."""
 
     def __new__(cls, times: Any = None, rotations: Any = None) -> Any:
-        """SciPy's object where nothing is traced."""
+        """SciPy's object if nothing is traced."""
         if HAS_HOOKS and not holds_traced((times, rotations)):
             return _scipy.Slerp(times, rotations)
         return super().__new__(cls)
@@ -117,7 +117,7 @@ def between(slerp: Any, at: Any) -> Any:
     i = fnp.clip(fnp.searchsorted(stop_gradient(knots), stop_gradient(at)) - 1, 0, last - 1)
     start = fnp.take(knots, i)
     part = (at - start) / (fnp.take(knots, i + 1) - start)
-    # Outside of the range the result is NaN, where the numbers are not known.
+    # Where the numbers are unknown, the result is NaN outside of the range.
     part = fnp.where((at >= knots[0]) & (at <= knots[last]), part, np.nan)
     turn = quaternions.of_rotvec(fnp.take(slerp.rotvecs, i, axis=0) * fnp.expand_dims(part, -1))
     return made(composed(fnp.take(quaternions_of(slerp.rotations), i, axis=0), turn))
@@ -151,7 +151,7 @@ class RotationSpline(_scipy.RotationSpline):  # type: ignore[misc]
     """SciPy's RotationSpline of traced times or rotations, whose angular rates differentiate by their equations."""
 
     def __new__(cls, times: Any = None, rotations: Any = None) -> Any:
-        """SciPy's object where nothing is traced."""
+        """SciPy's object if nothing is traced."""
         if HAS_HOOKS and not holds_traced((times, rotations)):
             return _scipy.RotationSpline(times, rotations)
         return super().__new__(cls)
@@ -232,7 +232,7 @@ def matched_rates(dt: Array, rates: Array, rotvecs: Array) -> tuple[Array, Array
 
 
 def band_matrix(diagonal: Array, below: Array, above: Array) -> Array:
-    """The bands (11, 3 n) of a matrix of blocks: multiples (n, 1) of the identity, with blocks (n - 1, 3, 3) beside."""
+    """The bands (11, 3 n) of a block matrix: multiples (n, 1) of the identity, next to blocks (n - 1, 3, 3)."""
     count = shape_of(diagonal)[0]
     values = [fnp.reshape(x, (-1,)) for x in (0 * diagonal[0], diagonal, below, above)]
     where = np.zeros((11, 3 * count), int)
@@ -264,4 +264,4 @@ def along(spline: Any, at: Any, order: int = 0) -> Any:
 
 
 HOOKS = {"Slerp___call__": between, "RotationSpline___call__": along}
-"""What the hooks of the methods lead to."""
+"""The targets of the methods' hooks."""

@@ -1,7 +1,7 @@
-"""Unit quaternions (…, 4), scalar last, as arrays: what rotations are made of, read as, and computed with.
+"""Unit quaternions (…, 4), scalar last, as arrays: conversions from and to representations, and arithmetic.
 
-Functions of the angle θ that are even in it are functions of θ², smooth at the identity: by their power series near it,
-so that derivatives of every order hold there. Where SciPy decides by the numbers (the sign of a quaternion, the largest
+Even functions of the angle θ are functions of θ², smooth at the identity. Near it they are power series, so that
+derivatives of every order exist there. Where SciPy decides by the numbers (the sign of a quaternion, the largest
 component, a gimbal lock), the derivative is that of the branch taken.
 """
 
@@ -38,7 +38,7 @@ def floats(x: Any) -> Array:
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition holds in all elements and batch elements; true where its values are not known."""
+    """Whether a condition holds in all elements and batch elements; true if its values are unknown."""
     value = known_value(operand(condition))
     return value is None or bool(np.all(value))
 
@@ -59,12 +59,12 @@ def even(square: Array, series: Sequence[float], otherwise: Callable[[Array], Ar
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Products of vectors along the last axis, which stays as one of length 1."""
+    """Products of vectors along the last axis, which remains with length 1."""
     return fnp.sum(a * b, axis=-1, keepdims=True)
 
 
 def length(x: Array) -> Array:
-    """Lengths along the last axis, which stays; the derivative of the length of a zero vector is zero."""
+    """Lengths along the last axis, which remains; the derivative of the length of a zero vector is zero."""
     square = dot(x, x)
     is_zero = fnp.equal(square, 0)
     return fnp.where(is_zero, 0.0, fnp.sqrt(fnp.where(is_zero, 1.0, square)))
@@ -79,7 +79,7 @@ def normalized(quat: Array) -> Array:
 
 
 def canonical(quat: Array) -> Array:
-    """Of q and -q the one whose last component that is not zero, in the order w, x, y, z, is positive."""
+    """The one of q and -q whose last nonzero component, in the order w, x, y, z, is positive."""
     x, y, z, w = [quat[..., i] for i in range(4)]
     is_negative = z < 0
     for component in (y, x, w):
@@ -113,7 +113,7 @@ def of_rotvec(rotvec: Array) -> Array:
 
 
 def to_rotvec(quat: Array) -> Array:
-    """v θ / sin(θ/2) with θ in [0, π]; of quaternions of any length as SciPy, by θ = 2 atan2(|v|, w)."""
+    """v θ / sin(θ/2) with θ in [0, π]; for quaternions of any length as in SciPy, by θ = 2 atan2(|v|, w)."""
     quat = canonical(quat)
     v, w = quat[..., :3], quat[..., 3:]
     square = dot(v, v)
@@ -197,7 +197,7 @@ def top_eigenpair_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[An
 
 
 def with_positive_largest(quat: Array) -> Array:
-    """Of q and -q the one whose largest component is positive."""
+    """The one of q and -q whose largest component is positive."""
     largest = fnp.argmax(fnp.abs(quat), axis=-1)
     return quat * fnp.sign(fnp.take_along_axis(quat, fnp.expand_dims(largest, -1), axis=-1))
 
@@ -228,7 +228,7 @@ def about_axis(axis: int, angle: Array) -> Array:
 
 
 def of_angles(rotations: Sequence[Array], extrinsic: bool) -> Array:
-    """Rotations one after the other, about fixed axes or about those that turn with them."""
+    """Rotations one after another, about fixed axes or about axes that turn with them."""
     out = rotations[0]
     for q in rotations[1:]:
         out = composed(q, out) if extrinsic else composed(out, q)
@@ -251,7 +251,7 @@ def to_euler(quat: Array, seq: str, suppress_warnings: bool) -> Array:
 
 
 def to_davenport(quat: Array, axes: Array, extrinsic: bool, suppress_warnings: bool) -> Array:
-    """Angles (…, 3) about three axes (…, 3, 3) of length 1, of which neighbours are orthogonal."""
+    """Angles (…, 3) about three axes (…, 3, 3) of length 1; neighbouring axes are orthogonal."""
     n1, n2, n3 = [axes[..., i, :] for i in ((0, 1, 2) if extrinsic else (2, 1, 0))]
     n4 = cross(n1, n2)
     angle = fnp.arctan2(dot(n3, n4), dot(n3, n1))
@@ -267,10 +267,9 @@ def to_davenport(quat: Array, axes: Array, extrinsic: bool, suppress_warnings: b
 def angles_of(
     extrinsic: bool, symmetric: bool, sign: int, shift: Any, a: Array, b: Array, c: Array, d: Array, silent: bool
 ) -> Array:
-    """Three angles of a quaternion's components.
+    """Three angles from a quaternion's components.
 
-    In a gimbal lock the third is zero and the first holds both; the second is at its limit, its derivative counts as
-    zero.
+    In a gimbal lock the third is zero and the first contains both; the second is at its limit, with derivative zero.
     """
     middle = 2 * fnp.arctan2(_hypotenuse(c, d), _hypotenuse(a, b))
     at_start, at_end = fnp.abs(middle) <= GIMBAL, fnp.abs(middle - math.pi) <= GIMBAL

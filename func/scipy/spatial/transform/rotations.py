@@ -1,4 +1,4 @@
-"""Rotations made of traced values, and what SciPy's own ones do with traced values."""
+"""Rotations made of traced values, and methods of SciPy's rotations for traced values."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from func.scipy.spatial.transform.quaternions import composed, dot, floats, hold
 from func.transforms.custom import custom_jvp, stop_gradient
 
 HAS_HOOKS = isinstance(vars(_scipy.Rotation).get("__init__"), types.FunctionType)
-"""Whether SciPy's class is written in Python, so that its objects take traced values; before SciPy 1.17 it is not."""
+"""Whether SciPy's class is written in Python (from 1.17 on), so that its objects take traced values."""
 DEGREE = math.pi / 180
 IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
 _OPPOSITE = 1e-30
-"""The square of the sum of opposite unit vectors is less."""
+"""The bound on the square of the sum of unit vectors that count as opposite."""
 ANY = np.array([0.1, 0.2, 0.3, 0.9])
-"""A rotation whose angles are in no gimbal lock."""
+"""A rotation whose angles are not in a gimbal lock."""
 
 
 def made(quat: Any) -> Any:
-    """A rotation of these quaternions, which stay as they are: SciPy's where they are plain and SciPy's have hooks."""
+    """A rotation of these quaternions, unchanged: SciPy's if they are plain and SciPy's class has hooks."""
     if HAS_HOOKS and not holds_traced(quat) and isinstance(quat, np.ndarray) and quat.dtype != object:
         return _scipy.Rotation(quat, normalize=False)
     rotation = _scipy.Rotation.__new__(Rotation)
@@ -48,7 +48,7 @@ def quaternions_of(rotation: Any) -> Array:
 
 
 def own(rotation: Any) -> Rotation:
-    """A rotation as one of func's class."""
+    """A rotation as an object of func's class."""
     if isinstance(rotation, Rotation):
         return rotation
     lifted: Rotation = _scipy.Rotation.__new__(Rotation)
@@ -57,7 +57,7 @@ def own(rotation: Any) -> Rotation:
 
 
 def plain_like(quat: Array) -> Any:
-    """SciPy's rotation of the shape of quaternions: what it refuses, traced ones shall refuse, with the same words."""
+    """SciPy's rotation of the shape of quaternions: it raises SciPy's errors."""
     return _scipy.Rotation.from_quat(np.broadcast_to(ANY, shape_of(quat)).copy())
 
 
@@ -73,7 +73,7 @@ def like(x: Any, value: Any = 0) -> Any:
 
 
 def constructor(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A static method, which leaves calls without traced values to SciPy's where SciPy's objects have hooks."""
+    """A static method that leaves calls without traced values to SciPy's, if SciPy's class has hooks."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ def projects_matrices() -> bool:
 
 @constructor
 def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
-    """From matrices (…, 3, 3); the derivative of one that is not orthogonal is that of the nearest orthogonal one."""
+    """From matrices (…, 3, 3); if one is not orthogonal, the derivative is that of the nearest orthogonal one."""
     matrix = floats(matrix)
     shape = shape_of(matrix)
     if shape[-2:] != (3, 3):
@@ -140,7 +140,7 @@ def from_euler(seq: str, angles: Any, degrees: bool = False) -> Any:
 
 @constructor
 def from_davenport(axes: Any, order: str, angles: Any, degrees: bool = False) -> Any:
-    """From angles about up to three axes, of which neighbours are orthogonal."""
+    """From angles about up to three axes; neighbouring axes are orthogonal."""
     axes, angles = floats(axes), floats(angles)
     rows = np.eye(3)[0 if axes.ndim == 1 else slice(shape_of(axes)[-2])]
     plain_axes = np.broadcast_to(rows, shape_of(axes)).copy()
@@ -156,7 +156,7 @@ def from_davenport(axes: Any, order: str, angles: Any, degrees: bool = False) ->
 
 
 def _unit_axes(axes: Array) -> Array:
-    """Axes of length 1; neighbours have to be orthogonal."""
+    """Axes of length 1; neighbours must be orthogonal."""
     axes = axes / length(axes)
     if axes.ndim > 1 and not holds(fnp.abs(fnp.sum(axes[..., 1:, :] * axes[..., :-1, :], axis=-1)) < 1e-7):
         raise ValueError("Consecutive axes must be orthogonal.")
@@ -177,10 +177,10 @@ def concatenate(rotations: Any) -> Any:
 
 @constructor
 def align_vectors(a: Any, b: Any, weights: Any = None, return_sensitivity: bool = False) -> tuple[Any, ...]:
-    """The rotation for which Σ wᵢ |aᵢ - R bᵢ|² is least, and the root of that sum; the sensitivity matrix if asked for.
+    """The rotation that minimises Σ wᵢ |aᵢ - R bᵢ|², the root of that sum, and the sensitivity matrix on request.
 
-    It is the eigenvector of the largest eigenvalue of Davenport's matrix, whose derivative needs no more than that the
-    rotation is unique. The derivative of the root at a sum of zero counts as zero.
+    It is the eigenvector of the largest eigenvalue of Davenport's matrix, whose derivative needs only a unique
+    rotation. The derivative of the root of a zero sum is zero.
     """
     a, b = floats(a), floats(b)
     a, b = [x[None] if x.ndim == 1 else x for x in (a, b)]
@@ -233,7 +233,7 @@ def _aligned(a: Array, b: Array, weights: Array, return_sensitivity: bool) -> tu
 
 
 def _aligned_first(a: Array, b: Array, weights: Array, first: int, is_infinite: bool) -> tuple[Any, ...]:
-    """One pair in full, by the least rotation; then the others by a turn about it."""
+    """One pair exactly, by the least rotation; then the others by a turn about it."""
     norms = length(a[first]), length(b[first])
     if not all([holds(norm > 0) for norm in norms]):
         raise ValueError("Cannot align zero length primary vectors")
@@ -256,7 +256,7 @@ def _aligned_first(a: Array, b: Array, weights: Array, first: int, is_infinite: 
 
 @custom_jvp
 def _half_turn(across: Array, square: Array) -> Array:
-    """A half turn about a unit vector, which is one of many if the square of the sum of the two vectors is zero."""
+    """A half turn about a unit vector, one of many if the square of the sum of the two vectors is zero."""
     return fnp.concatenate([across, 0 * square], axis=-1)
 
 
@@ -268,10 +268,9 @@ def _half_turn_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _least_rotation(start: Array, end: Array) -> Array:
-    """(b × a, 1 + a · b) of unit vectors, in length 1; of opposite vectors a half turn about an axis across.
+    """(b × a, 1 + a · b) of unit vectors, normalized; for opposite vectors a half turn about an axis across.
 
-    Of opposite vectors every such axis would do, and what the vectors turn into beside them is another one: the
-    derivative is NaN.
+    For opposite vectors every such axis would do, and nearby vectors turn about another one: the derivative is NaN.
     """
     both = start + end
     square = dot(both, both)
@@ -290,7 +289,7 @@ class Rotation(_scipy.Rotation):  # type: ignore[misc]
     _single: Any
 
     def __new__(cls, quat: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """SciPy's object where nothing is traced."""
+        """SciPy's object if nothing is traced."""
         if HAS_HOOKS and not holds_traced(quat):
             return _scipy.Rotation(quat, *args, **kwargs)
         return super().__new__(cls)
@@ -323,7 +322,7 @@ class Rotation(_scipy.Rotation):  # type: ignore[misc]
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation and no stack."""
+        """Whether this is one rotation, not a stack."""
         return len(shape_of(self._quat)) == 1
 
     @property
@@ -477,7 +476,7 @@ class Rotation(_scipy.Rotation):  # type: ignore[misc]
         return made(fnp.reshape(mean, shape))
 
     def reduce(self, left: Any = None, right: Any = None, return_indices: bool = False) -> Any:
-        """l p r with the l and r of two groups for which the angle is least; the choice has no derivative."""
+        """l p r with the l and r of two groups that minimise the angle; the choice has no derivative."""
         if left is None and right is None:
             return (self, None, None) if return_indices else self
         groups = [IDENTITY[None] if group is None else quaternions_of(group) for group in (left, right)]
@@ -513,7 +512,7 @@ def method(name: str) -> Callable[..., Any]:
 
 
 def set_item(self: Any, indexer: Any, value: Any) -> None:
-    """SciPy's object that takes a traced rotation becomes one of func's class."""
+    """Makes SciPy's object, given a traced rotation, one of func's class."""
     changed = own(self)
     changed[indexer] = value
     self.__class__ = Rotation
@@ -526,7 +525,7 @@ HOOKS: dict[str, Any] = {
         from_quat, from_matrix, from_rotvec, from_mrp, from_euler, from_davenport, concatenate, align_vectors
     )
 }  # fmt: skip
-"""What the hooks of SciPy's class lead to."""
+"""The targets of the hooks of SciPy's class."""
 HOOKS |= {
     f"Rotation_{name}": method(name)
     for name in ("apply", "as_davenport", "__mul__", "__pow__", "approx_equal", "mean", "reduce")
