@@ -63,7 +63,7 @@ def axpy(alpha: Array, x: tree.Tree, y: tree.Tree) -> tree.Tree:
         y: A tree of the same structure and shapes.
 
     Raises:
-        ArgumentError: The trees differ in structure or in a shape, or `alpha` is no number.
+        ArgumentError: The trees differ in structure or in a shape, or `alpha` is not a number.
 
     Example:
         >>> import func

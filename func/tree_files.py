@@ -1,6 +1,6 @@
 """Trees of arrays in files, such as the parameters of a model. Public as `func.tree.save` and `func.tree.load`.
 
-The file is an uncompressed .npz archive: `np.load` reads its arrays. A JSON document beside them holds the containers.
+The file is an uncompressed .npz archive: `np.load` reads its arrays. A JSON document in it describes the containers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def save(a: tree.Tree, path: str | os.PathLike[str]) -> None:
         path: The file, by convention with the suffix .npz.
 
     Raises:
-        UnsupportedArrayError: A leaf is no array of numbers (a TypeError).
+        UnsupportedArrayError: A leaf is not an array of numbers (a TypeError).
         TracerConversionError: A leaf has no value yet, as inside `jit` and `vmap` (a TypeError).
 
     Example:
@@ -102,9 +102,9 @@ def load(path: str | os.PathLike[str], like: tree.Tree = None) -> tree.Tree:
             built = None if like is not None or document["tree"] is None else _built(document["tree"], leaves)
     except FileNotFoundError:
         raise
-    except Exception as error:  # a file that fails in an unforeseen way holds no tree
+    except Exception as error:  # a file that fails in an unforeseen way has no tree
         raise ProgramFileError(
-            f"func.tree.load: {file!r} is no file written by func.tree.save, or it is damaged or newer "
+            f"func.tree.load: {file!r} is not a file written by func.tree.save, or it is damaged or newer "
             f"({type(error).__name__}: {excerpt(error)})"
         ) from None
     if like is None:
@@ -127,7 +127,7 @@ def _host_array(leaf: Any, name: str) -> np.ndarray[Any, Any]:
     array = np.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic, *PYTHON_SCALARS)) else None
     if array is None or (array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16"):
         raise UnsupportedArrayError(
-            f"func.tree.save: the leaf {name or '(the only one)'} is no array of numbers but a {type(leaf).__name__}"
+            f"func.tree.save: the leaf {name or '(the only one)'} is not an array of numbers: a {type(leaf).__name__}"
             + (f" of dtype {array.dtype}" if array is not None else "")
         )
     return array.astype(array.dtype.newbyteorder("="), copy=False) if array.dtype.kind in "iufc" else array
