@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = Path(__file__).with_suffix(".toml")
 CODE = "`…`"
 """Replaces code and formulas in prose; it counts as one word."""
+CODE_LIST = re.compile(r"`…`(?:,? (?:and |or )?`…`)+")
+"""A list of names, which counts as one word, too."""
 WORD = re.compile(r"[^\W\d_]{2,}|\b[aAI]\b|`…`")
 SENTENCE_END = re.compile(r"[.!?][\"')\]*]*\s+(?=[\"'(\[*]*(?:[A-Z`]|func\b))")
 ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|[cC]f|vs|al|etc|[eE]q|[fF]ig|[A-Z])\.$")
@@ -51,7 +53,7 @@ class Rule:
     def matches(self, sentence: str) -> Iterator[tuple[int, str]]:
         """Position and text of each breach in a sentence."""
         if self.pattern is None:
-            if (count := len(WORD.findall(sentence))) > self.words:
+            if (count := len(WORD.findall(CODE_LIST.sub(CODE, sentence)))) > self.words:
                 yield 0, f"{count} words: {sentence}"
             return
         if not self.opens_clause:

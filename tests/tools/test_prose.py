@@ -38,6 +38,7 @@ def test_a_limit_counts_words() -> None:
     assert found("word " * (limit - 1) + "`code`.\n") == []
     assert found("word " * limit + "`code`.\n") == [(1, "long-sentence")]
     assert found("word " * limit + "$x^2 + y$ = 3.5.\n") == [(1, "long-sentence")]
+    assert found("word " * (limit - 1) + "`a`, `b` and `c`.\n") == []
     assert found(("Word" + " word" * 20 + " at 1.5, e.g. Here. ") * 3) == []
     assert found(("Word" + " word" * 20 + " by J. Smith of x. ") * 3) == []
 
