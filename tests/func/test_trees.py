@@ -104,7 +104,7 @@ def test_files_are_read_by_numpy_and_hold_no_pickle(tmp_path):
 def test_leaves_that_files_cannot_hold(tmp_path):
     path = tmp_path / "tree.npz"
     for leaf in ("text", np.array([object()]), 10**30, np.array(["text"]), object()):
-        with pytest.raises(UnsupportedArrayError, match=r"the leaf \['a'\] is no array of numbers"):
+        with pytest.raises(UnsupportedArrayError, match=r"the leaf \['a'\] is not an array of numbers"):
             tree.save({"a": leaf}, path)
     with pytest.raises(TracerConversionError):
         func.jit(lambda x: (tree.save({"x": x}, path), x)[1])(1.0)
@@ -128,10 +128,10 @@ def test_other_and_damaged_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         tree.load(path)
     path.write_bytes(b"no archive")
-    with pytest.raises(ProgramFileError, match=r"no file written by func\.tree\.save"):
+    with pytest.raises(ProgramFileError, match=r"not a file written by func\.tree\.save"):
         tree.load(path)
     np.savez(path, a=1.0)
-    with pytest.raises(ProgramFileError, match=r"no file written by func\.tree\.save"):
+    with pytest.raises(ProgramFileError, match=r"not a file written by func\.tree\.save"):
         tree.load(path)
     tree.save([1.0, [2.0]], path)
     with zipfile.ZipFile(path) as archive:
