@@ -248,17 +248,19 @@ def page_text(lines: list[str]) -> str:
     return (
         f"""# Coverage
 
-Made from the tables of public functions, `tests/support/functions.py` and `tests/support/functions_scipy.py`, by
-`python -m tests.support.coverage`; the tests compute every row again and compare. {len(lines)} functions.
+On this page you find every public function and the modes that support it. `python -m tests.support.coverage` writes it
+from the tables in `tests/support/functions.py` and `tests/support/functions_scipy.py`. The tests compute every row again.
+{len(lines)} functions.
 
 - **value**: under both modes the value is NumPy's or SciPy's (to the bit, except where linear algebra, products and
   interpolation may round in another order).
 - **jvp**, **vjp**, **order 2**: checked against extrapolated differences, as adjoints, and against each other.
-  *none*: the output is integer or boolean, or no derivative is defined; asking for one raises a worded TypeError.
+  The mark *none* means that the output is integer or boolean, or that there is no derivative. Asking for one raises a
+  TypeError that names the fix.
 - **vmap**, **vmap∘grad**: equal to the stack of single calls.
-- **complex**: the same at complex input; – where NumPy or SciPy refuses complex input itself, *value* where the
-  function is not holomorphic and asking for its complex derivative raises.
-- **CuPy-ready**: the same value and pullback on a strict double of device arrays, which refuse implicit conversion.
+- **complex**: the same at complex input. The mark – means that NumPy or SciPy rejects complex input. The mark *value*
+  means that the function is not holomorphic, and that its complex derivative raises an error.
+- **CuPy-ready**: the same value and pullback on a strict stand-in for device arrays, which rejects implicit conversion.
 
 {head}
 """

@@ -69,7 +69,7 @@ def section(module: str, rows: Mapping[str, Row], without: Mapping[str, str]) ->
     for name, reason in without.items():
         reasons.setdefault(reason, []).append(name)
     if reasons:
-        lines += ["", "| what does not hold | names |", "|---|---|"]
+        lines += ["", "| limit | names |", "|---|---|"]
         lines += [f"| {reason} | {', '.join([f'`{n}`' for n in sorted(set(n))])} |" for reason, n in reasons.items()]
     return "\n".join(lines) + "\n"
 
@@ -88,14 +88,15 @@ def page_text() -> str:
     total = sum(len({public_name(name) for name in rows}) for rows, _ in found.values())
     head = f"""# Coverage of SciPy
 
-Made from the tables in `tests/support/scipy_*.py` by `python -m tests.support.coverage_scipy`; the tests check every
-mark. {total} names.
+On this page you find every public name of these SciPy modules, and the modes that support it. `python -m
+tests.support.coverage_scipy` writes it from the tables in `tests/support/scipy_*.py`, and the tests check every mark.
+{total} names.
 
 - **value**: as SciPy's, in both modes, with its shape and dtype.
 - **jvp**, **vjp**, **order 2**: checked against extrapolated differences, as adjoints, and against each other.
 - **vmap**: values and gradients equal the stack of single calls. **jit**: as without it, also for other values.
 - **unmodified**: all of these with SciPy's own function, called on traced values.
-- {NO}: does not hold; the reason stands below the table of the module.
+- {NO}: does not hold; the table of reasons is below the table of the module.
 
 {_not_complete()}"""
     return "\n".join([head, *[section(module, *table) for module, table in found.items()]])

@@ -175,7 +175,7 @@ WITHOUT: dict[str, str] = {
     "vode": "a deprecated module",
     "OdeSolver": "a base class",
     "DenseOutput": "a base class",
-    "OdeSolution": "what solve_ivp returns; it has no use alone",
+    "OdeSolution": "a result of solve_ivp, without use alone",
     "RK23": STEPPERS,
     "RK45": STEPPERS,
     "DOP853": STEPPERS,

@@ -54,7 +54,7 @@ ROWS: dict[str, Row] = {
     "make_lsq_spline": Row(lambda m, y: m.make_lsq_spline(np.linspace(0, 3.4, 12), y, KNOTS)(AT), RNG.normal(size=12)),
     "KroghInterpolator": Row(lambda m, y: m.KroghInterpolator(NODES, y)(AT), Y),
     "KroghInterpolator nodes": Row(
-        lambda m, x: m.KroghInterpolator(x, Y)(INSIDE), NODES, without={"jit": "which nodes are repeated is looked up"}
+        lambda m, x: m.KroghInterpolator(x, Y)(INSIDE), NODES, without={"jit": "looks for repeated nodes by value"}
     ),
     "KroghInterpolator repeated": Row(lambda m, y: m.KroghInterpolator([0.0, 0.0, 0.0, 1.0, 1.0, 2.0], y)(AT), Y[:6]),
     "krogh_interpolate": Row(lambda m, x: m.krogh_interpolate(NODES, Y2, x, der=2), INSIDE),
@@ -192,8 +192,8 @@ NOTES: dict[str, str] = {
     ),
     **dict.fromkeys(
         ["RectBivariateSpline", "UnivariateSpline", "make_splprep", "make_splrep", "splprep", "splrep"],
-        "smoothing (s > 0) takes the knots and the attained distance from SciPy, whose tolerance for s is 0.001, and "
-        "differentiates with them; the data must be known numbers, so not under jit, and not periodic",
+        "smoothing (s > 0) differentiates at SciPy's knots and attained distance (tolerance of s: 0.001). The data "
+        "must be known numbers, so not under jit, and not periodic",
     ),
     "CloughTocher2DInterpolator": "gradients solve their equations exactly, SciPy's to the tolerance `tol`",
     "make_smoothing_spline": "without lam: SciPy's minimum of cross-validation, known to five digits; not under jit",

@@ -244,7 +244,7 @@ WITHOUT: dict[str, str] = {
         "a class of approximate Hessians or Jacobians, which a solver uses",
     ),
     **dict.fromkeys(["Bounds", "LinearConstraint", "NonlinearConstraint"], "describes a problem; values may be traced"),
-    **dict.fromkeys(["OptimizeResult", "RootResults"], "what solvers return"),
+    **dict.fromkeys(["OptimizeResult", "RootResults"], "a result of solvers"),
     **dict.fromkeys(["NoConvergence", "OptimizeWarning"], "a class of exceptions or warnings"),
     **dict.fromkeys(
         [
@@ -266,8 +266,8 @@ WITHOUT: dict[str, str] = {
     "linear_sum_assignment": "returns indices",
     "quadratic_assignment": "returns indices",
     "milp": "its integers have no derivative",
-    "bracket": "returns points of a search, which are no solution of an equation",
-    "line_search": "returns a step of a search, which is no solution of an equation",
+    "bracket": "returns points of a search, which do not solve an equation",
+    "line_search": "returns a step of a search, which does not solve an equation",
     "approx_fprime": "differences of a function; func.grad is the derivative",
     "check_grad": "compares a gradient with differences",
 }

@@ -135,8 +135,8 @@ REASONS = {
     "a module": "dsolve eigen interface isolve matfuncs",
     "a class of errors or warnings": "ArpackError ArpackNoConvergence MatrixRankWarning",
     "has no floating-point parameters": "LaplacianNd is_sptriangular spbandwidth use_solver",
-    "what splu returns": "SuperLU",
-    "incomplete: which entries it drops depends on their values": "spilu",
+    "a result of splu": "SuperLU",
+    "incomplete: drops entries by their values": "spilu",
     "takes any function of matrices, for which there is no rule": "funm_multiply_krylov",
 }
 WITHOUT: dict[str, str] = {name: reason for reason, names in REASONS.items() for name in names.split()}
