@@ -249,8 +249,8 @@ def page_text(lines: list[str]) -> str:
         f"""# Coverage
 
 On this page you find every public function and the modes that support it. `python -m tests.support.coverage` writes it
-from the tables in `tests/support/functions.py` and `tests/support/functions_scipy.py`. The tests compute every row again.
-{len(lines)} functions.
+from the tables in `tests/support/functions.py` and `tests/support/functions_scipy.py`. The tests compute every row
+again. {len(lines)} functions.
 
 - **value**: under both modes the value is NumPy's or SciPy's (to the bit, except where linear algebra, products and
   interpolation may round in another order).
