@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,26 @@ default_role = "code"
 
 html_theme = "furo"
 pygments_dark_style = "a11y-high-contrast-dark"  # the pair of Furo's light one
-html_title = "func"
+html_title = f"func {release}"
+html_short_title = "func"
 html_static_path = ["_static"]
 html_css_files = ["func.css"]
 html_show_sourcelink = False
+
+# The button of a block copies statements without prompts, and leaves out what they print.
+copybutton_prompt_text = r">>> ?|\.\.\. ?"
+copybutton_prompt_is_regexp = True
+
+# Links to the repository and to the source of each page, where pyproject.toml has the address or the environment sets it.
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REPOSITORY = os.environ.get("FUNC_REPOSITORY") or PROJECT.get("urls", {}).get("Repository", "")
+if REPOSITORY:
+    html_theme_options = {
+        "source_repository": REPOSITORY,
+        "source_branch": "main",
+        "source_directory": "docs/",
+        "announcement": f'func {release} · <a href="{REPOSITORY}">Source</a>',
+    }
 
 
 def escape_signs(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -197,8 +214,15 @@ def write_ellipsis(
     return signature and signature.replace(with_list, without), returned and returned.replace(with_list, without)
 
 
+def hide_edit_links(app: Any, page: str, template: str, context: dict[str, Any], document: nodes.document) -> None:
+    """Pages that the build makes have no source to edit."""
+    if page.startswith(("gallery/", "reference/")):
+        context["page_source_suffix"] = ""
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("html-page-context", hide_edit_links)
     app.connect("autodoc-process-signature", write_ellipsis)
     app.connect("doctree-read", trim_blocks)
     app.connect("autodoc-process-docstring", escape_signs, priority=400)

@@ -1,10 +1,10 @@
 """
-Greeks of options, and what jit did
-===================================
+Compute option greeks in one compiled loop
+==========================================
 
-The *greeks* of an option are derivatives of its price by what the price depends on: delta and gamma by the value of the
-share, vega by the volatility, theta by time. Black and Scholes (1973) gave the price; func gives all greeks at once for
-a whole book of options, and ``profile()`` tells where the time of the compiled function goes.
+The *greeks* of an option are derivatives of its price: delta and gamma by the share price, vega by the volatility,
+theta by time. Black and Scholes (1973) gave the price. func computes all greeks of a whole book of options at once, and
+``profile()`` shows the time of each compiled kernel.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ def greeks(share, volatility, years):
 
 
 # %%
-# One option becomes a book by ``vmap``, and the book one compiled loop by ``jit``.
+# ``vmap`` turns one option into a book, and ``jit`` turns the book into one compiled loop.
 
 book = func.jit(func.vmap(greeks))
 rng = np.random.default_rng(0)

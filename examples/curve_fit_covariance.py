@@ -1,9 +1,9 @@
 """
-A curve fit with its exact covariance
+Fit a curve with its exact covariance
 =====================================
 
-A damped oscillation was measured with noise. ``curve_fit`` of SciPy finds amplitude, decay and frequency, and from the
-Jacobian their covariance. By default that Jacobian is made of differences; ``func.jacobian`` gives the exact one.
+The data are a damped oscillation with noise. SciPy's ``curve_fit`` estimates amplitude, decay and frequency, and
+computes their covariance from the Jacobian. By default it uses finite differences; ``func.jacobian`` is exact.
 """
 
 import matplotlib.pyplot as plt
@@ -42,8 +42,8 @@ J = np.stack([wave * np.cos(phase), -fit[0] * times * wave * np.cos(phase), -fit
 np.testing.assert_allclose(covariance, np.linalg.inv(J.T @ J) * NOISE**2, rtol=1e-4, atol=1e-10)
 
 # %%
-# What the covariance promises: experiments repeated with new noise scatter like its ellipse, which is to hold 86 % of
-# them (two standard deviations in the plane).
+# The covariance makes a promise: experiments with new noise scatter like its ellipse, which should contain 86 % of them
+# (two standard deviations in the plane).
 
 again = []
 for _ in range(400):

@@ -1,6 +1,6 @@
 """
-A double pendulum from its Lagrangian
-=====================================
+Simulate a double pendulum from its Lagrangian
+==============================================
 
 Write down kinetic minus potential energy, :math:`L(q, \\dot q)`; the equations of motion follow from it by
 differentiation:
@@ -33,8 +33,8 @@ def lagrangian(q, v):
 
 
 # %%
-# The formula above, in the words of func. ``jit`` makes one compiled function of all the derivatives, which
-# ``solve_ivp`` calls some thousand times.
+# The code is the formula above. ``jit`` compiles all derivatives into one function, which ``solve_ivp`` calls some
+# thousand times.
 
 
 @func.jit

@@ -1,11 +1,11 @@
 """
-Training that keeps a secret: DP-SGD
-====================================
+Train with clipped, noisy gradients: DP-SGD
+===========================================
 
-A network that is trained on people's data must not tell about one of them. Abadi et al. (2016) cut the gradient of
-*each* image to a norm of at most C, add the cut gradients up, and add noise of deviation σC: whatever one image says
-drowns in the noise. ``func.per_sample`` gives the sum of the cut gradients at about the cost of one ordinary gradient.
-*Training with differential privacy*, a longer example, samples the batches as the theory asks for, and computes the
+A network must not reveal anything about one person in its training data. Abadi et al. (2016) clip the gradient of
+*each* image to a norm of at most C, sum the clipped gradients, and add noise of deviation σC. The noise hides the
+contribution of one image. ``func.per_sample`` computes the clipped sum at about the cost of one ordinary gradient.
+*Training with differential privacy*, a longer example, samples the batches as the theory requires, and computes the
 guarantee.
 """
 
@@ -34,7 +34,7 @@ def loss(params, image, label):
 
 
 # %%
-# One compiled call for a step. It is what cutting one gradient after the other gives.
+# One compiled call per step. It equals clipping one gradient after the other.
 
 clipped_sum = func.jit(func.per_sample(loss).clipped_sum(NORM))
 start = {"in": rng.normal(size=(64, 32)) / 8, "bias": np.zeros(32), "out": rng.normal(size=(32, 10)) / 6}

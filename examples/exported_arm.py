@@ -1,11 +1,11 @@
 """
-A robot arm, exported as NumPy source and as C
-==============================================
+Export a robot arm as NumPy source and as C
+===========================================
 
-The controller of an arm needs derivatives: the Jacobian of the hand, and the mass matrix, which is the second
-derivative of the kinetic energy by the speeds. It runs where func is not installed, or where there is no Python at all.
-``func.to_source`` writes all of it as a module that needs NumPy, ``func.export`` as C, with or without a compiler. The
-arm has one joint more than the task asks for; each step moves heavy links as little as possible (Khatib, 1987).
+The controller of an arm needs derivatives. They are the Jacobian of the hand, and the mass matrix, the second
+derivative of the kinetic energy by the speeds. It runs without func, or without Python. ``func.to_source`` writes the
+code as a module that needs only NumPy, and ``func.export`` writes C, with or without a compiler. The arm has one joint
+more than the task needs, and each step moves heavy links as little as possible (Khatib, 1987).
 """
 
 import ctypes
@@ -42,7 +42,7 @@ def arm(angles):
 
 
 # %%
-# The controller is a program of its own: it finds the exported function in ``arm.py``, and no func.
+# The controller is a separate program: it imports the exported function from ``arm.py``, and no func.
 
 CONTROLLER = """
 import sys
@@ -67,7 +67,7 @@ poses = np.loadtxt(folder / "poses.txt")
 print(f"arm.py led the hand to {len(poses)} points")
 
 # %%
-# The same function as C; where a compiler is installed, ctypes calls it.
+# The same function in C. If a compiler is installed, ctypes calls it.
 
 print(func.export(arm, folder / "arm.c")(np.zeros(3)))
 if shutil.which("cc"):

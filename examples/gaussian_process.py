@@ -1,9 +1,9 @@
 """
-A Gaussian process and its posterior band
-=========================================
+Fit a Gaussian process with its posterior band
+==============================================
 
-The hyper-parameters of a Gaussian process are those that make the data most likely (Rasmussen and Williams, 2006,
-algorithm 2.1). The derivative of the likelihood goes through a Cholesky factorization and a triangular solve.
+The fit chooses the hyper-parameters that make the data most likely (Rasmussen and Williams, 2006, algorithm 2.1). The
+derivative of the likelihood goes through a Cholesky factorization and a triangular solve.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ def negative_log_likelihood(log_params):
 
 
 # %%
-# One compiled function returns the value and the gradient, as L-BFGS wants them.
+# One compiled function returns the value and the gradient, the pair that L-BFGS needs.
 
 result = minimize(func.jit(func.value_and_grad(negative_log_likelihood)), np.zeros(3), jac=True, method="L-BFGS-B")
 amplitude, length, noise = np.exp(result.x)
@@ -41,7 +41,7 @@ assert np.linalg.norm(func.grad(negative_log_likelihood)(result.x)) < 1e-2
 assert abs(noise / TRUE_NOISE - 1) < 0.35
 
 # %%
-# Where there are no data the band opens to the prior.
+# Without data the band opens to the prior.
 
 where = np.linspace(-5, 5, 300)
 cross = kernel(where, x, amplitude, length)

@@ -1,10 +1,10 @@
 """
-Hamiltonian Monte Carlo
-=======================
+Sample a density by Hamiltonian Monte Carlo
+===========================================
 
-A sample of a probability density is drawn by letting a ball roll on its negative logarithm: positions and momenta
-follow Hamilton's equations, whose only ingredient is a gradient (Duane et al., 1987). The density is the banana of
-Rosenbrock: :math:`x \\sim N(0, 1)`, :math:`y \\sim N(x^2, 0.5^2)`.
+To sample a probability density, let a ball roll on its negative logarithm. Positions and momenta follow Hamilton's
+equations, which only need a gradient (Duane et al., 1987). The density is the banana of Rosenbrock: :math:`x \\sim N(0,
+1)`, :math:`y \\sim N(x^2, 0.5^2)`.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """
-Image deblurring
-================
+Deblur an image by its gradient
+===============================
 
-A camera out of focus, and noise. The sharp image is the one that, blurred again, gives the photograph, and has edges
-but no noise: its *total variation* is small (Rudin, Osher and Fatemi, 1992). It has 36,864 unknowns, and one gradient.
+A photograph is out of focus and noisy. The sharp image gives the photograph when you blur it again, and has edges but
+no noise. Its *total variation* is therefore small (Rudin, Osher and Fatemi, 1992). It has 36,864 unknowns, and one
+gradient.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Influence functions
-===================
+Find the points that pull a fit: influence functions
+====================================================
 
-How would the fit change if one measurement were left out? Fitting again for each of them is the expensive answer. The
-cheap one is a derivative (Cook and Weisberg, 1982): leaving point i out moves the parameters by
-:math:`H^{-1} g_i`, with the Hessian of the loss and the gradient of that point's share.
+How does a fit change if you leave one measurement out? Fitting again for each of them is expensive. A derivative is
+cheap (Cook and Weisberg, 1982). Leaving point i out moves the parameters by :math:`H^{-1} g_i`, where H is the Hessian
+of the loss and g the gradient of that point's share.
 """
 
 import matplotlib.pyplot as plt

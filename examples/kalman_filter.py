@@ -1,9 +1,9 @@
 """
-A Kalman filter that learns its noise
-=====================================
+Learn the noise of a Kalman filter
+==================================
 
-A vehicle is seen through a noisy position sensor. The filter (Kalman, 1960) needs the variances of the acceleration and
-of the sensor; they are found by maximum likelihood, with the gradient through all steps of the filter.
+A noisy position sensor observes a vehicle. The filter (Kalman, 1960) needs the variances of the acceleration and of the
+sensor. Maximum likelihood estimates them, with the gradient through all steps of the filter.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Logistic regression
-===================
+Fit a logistic regression by Newton's method
+============================================
 
-Points of two classes in the plane; the model (Cox, 1958) says with which probability a point is of the second class.
-The weights that make the data most likely are found by Newton's method, with a gradient and a Hessian that nobody
-derived by hand.
+The data are points of two classes in the plane. The model (Cox, 1958) gives the probability that a point is in the
+second class. Newton's method finds the weights that make the data most likely, without a hand-written gradient or
+Hessian.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Predators and prey
-==================
+Fit an ODE of predators and prey
+================================
 
-Lotka (1925) and Volterra (1926) described how two populations chase each other. Four rates are to be found from noisy
-counts; the gradient goes through ``solve_ivp`` of SciPy as it is, with its adaptive steps.
+Lotka (1925) and Volterra (1926) described how two populations chase each other. The fit estimates four rates from noisy
+counts. The gradient goes through SciPy's unmodified ``solve_ivp``, with its adaptive steps.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ def residuals(rates):
 
 
 # %%
-# ``least_squares`` asks for a Jacobian; at the minimum it also says how well the rates are known.
+# ``least_squares`` needs a Jacobian; at the minimum it also gives the uncertainty of the rates.
 
 guess = TRUE * np.array([1.15, 0.9, 1.1, 0.9])
 fit = least_squares(residuals, guess, jac=func.jit(func.jacobian(residuals)))

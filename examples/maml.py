@@ -1,10 +1,10 @@
 """
-Learning to learn: MAML
-=======================
+Differentiate through training: MAML
+====================================
 
-Each task is a sine curve of its own amplitude and phase, seen at ten points. Model-agnostic meta-learning (Finn et al.,
-2017) looks for weights from which *one gradient step* fits a new curve well. Its own gradient goes through that step: a
-``grad`` inside a ``vmap`` inside a ``grad``.
+Each task is a sine curve with its own amplitude and phase, observed at ten points. Model-agnostic meta-learning (Finn
+et al., 2017) searches for weights from which *one gradient step* fits a new curve well. Its gradient goes through that
+step: a ``grad`` inside a ``vmap`` inside a ``grad``.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-A neural differential equation
-==============================
+Learn an equation of motion: a neural ODE
+=========================================
 
-A network learns the equation of motion of a damped pendulum by watching it swing: the gradient goes through a
-Runge-Kutta integration of the network (Chen et al., 2018). Then it predicts a swing four times as long.
+A network learns the equation of motion of a damped pendulum from its swings. The gradient goes through a Runge-Kutta
+integration of the network (Chen et al., 2018). Then the network predicts a swing four times as long.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,11 @@
 """
-Roots, and a trap in their derivatives
-======================================
+Differentiate a root, and avoid the trap of its solver
+======================================================
 
-Where is a planet at a given time? Kepler's equation :math:`E - e \\sin E = M` has the answer as its root, and Newton's
-method finds it. The root depends smoothly on the eccentricity :math:`e`; the *steps* of a solver need not. Started at
-the root, the solver makes no step, and its derivative is zero. The derivative of the root comes from the equation
-instead, by the implicit function theorem, wherever the solver started.
+Where is a planet at a given time? The answer is the root of Kepler's equation :math:`E - e \\sin E = M`, and Newton's
+method computes it. The root depends smoothly on the eccentricity :math:`e`; the *steps* of a solver need not. A solver
+that starts at the root makes no step, and its derivative is zero. The implicit function theorem takes the derivative of
+the root from the equation instead, from any start.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ def newton(residual, start):
 
 
 # %%
-# Three functions with the same values. The first is the solver as it stands; ``func.custom_root`` gives the second one
-# the derivative of the root; SciPy's solvers have it anyway.
+# Three functions have the same values. The first is the plain solver. ``func.custom_root`` gives the second one the
+# derivative of the root. The third one, SciPy's solver, has it already.
 
 
 def unrolled(start, mean_anomaly, eccentricity):

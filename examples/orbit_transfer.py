@@ -1,10 +1,10 @@
 """
-Transfer between two orbits
-===========================
+Optimise a transfer between two orbits
+======================================
 
-A spacecraft on a circular orbit gets a first push, coasts, and gets a second one that leaves it on a circle of twice
-the radius. Which two pushes need the least fuel? A constrained optimiser gets the derivatives through the flight.
-Hohmann (1925) knew the answer: half an ellipse, with both pushes along the path.
+A spacecraft on a circular orbit gets a first push, coasts, and gets a second push into a circle of twice the radius.
+Which two pushes need the least fuel? A constrained optimiser gets the derivatives through the flight. Hohmann (1925)
+knew the answer: half an ellipse, with both pushes along the path.
 """
 
 import matplotlib.pyplot as plt

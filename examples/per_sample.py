@@ -1,10 +1,10 @@
 """
-Per-sample gradients
-====================
+Compute the gradient of each sample
+===================================
 
-A gradient step averages the gradients of many images. func gives the gradient of *each* image in one call: ``grad`` of
-the loss of ONE image, made a function of many by ``vmap``. The images with the largest gradients are those that the
-model finds hardest. ``make demo`` runs the long study, with a convolutional network.
+A gradient step averages the gradients of many images. func computes the gradient of *each* image in one call: write the
+loss of ONE image, and ``vmap`` its ``grad``. The images with the largest gradients are the hardest for the model.
+``make demo`` runs the long study, with a convolutional network.
 """
 
 import matplotlib.pyplot as plt

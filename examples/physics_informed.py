@@ -1,9 +1,9 @@
 """
-A network that solves the heat equation
-=======================================
+Solve the heat equation with a network
+======================================
 
-A *physics-informed* network (Raissi et al., 2019) is trained on the equation itself: for
-:math:`u_t = D u_{xx}` its residual takes a second derivative by the place, and the training another by the weights.
+A *physics-informed* network (Raissi et al., 2019) trains on the equation itself. For :math:`u_t = D u_{xx}` its
+residual needs a second derivative by the place, and the training another one by the weights.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,8 @@ def residual(weights, x, t):
 
 
 # %%
-# ``vmap`` takes the residual at 200 points, ``jacrev`` gives Gauss and Newton its Jacobian (200, 40), ``jit`` compiles.
+# ``vmap`` computes the residual at 200 points, ``jacrev`` gives Gauss-Newton its Jacobian (200, 40), and ``jit``
+# compiles.
 
 rng = np.random.default_rng(0)
 x, t = rng.uniform(size=(2, 200))

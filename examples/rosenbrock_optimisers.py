@@ -1,9 +1,9 @@
 """
-Rosenbrock's valley with every optimiser of SciPy
-=================================================
+Give every SciPy optimiser exact derivatives
+============================================
 
-The minimum lies at the end of a long curved valley (Rosenbrock, 1960). Every method of ``scipy.optimize.minimize`` that
-takes derivatives gets them from func: a gradient, and a Hessian where the method can use it.
+The minimum is at the end of a long curved valley (Rosenbrock, 1960). Every method of ``scipy.optimize.minimize`` that
+accepts derivatives gets them from func: a gradient, and a Hessian if the method can use it.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ np.testing.assert_allclose(gradient(start), rosen_der(start))
 np.testing.assert_allclose(hessian(start), rosen_hess(start))
 
 # %%
-# SciPy calls ``gradient`` and ``hessian`` as it would call functions that were written by hand. The method of Nelder
-# and Mead, which asks for no derivative, is there to compare.
+# SciPy calls ``gradient`` and ``hessian`` like hand-written functions. The method of Nelder and Mead, which needs no
+# derivative, is there for comparison.
 
 FIRST_ORDER = ("CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP")
 SECOND_ORDER = ("Newton-CG", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr")

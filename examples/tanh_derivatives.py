@@ -1,9 +1,9 @@
 """
-Six derivatives of tanh
-=======================
+Take six derivatives of tanh
+============================
 
-``func.grad`` takes a function and returns a function, so it can be applied to its own result. Six times over, it gives
-the sixth derivative of :math:`\\tanh`: exact, and with no limit of a difference quotient in sight.
+``func.grad`` takes a function and returns a function, so you can apply it to its own result. Six times over, it gives
+the sixth derivative of :math:`\\tanh`: exact, without difference quotients.
 """
 
 import matplotlib.pyplot as plt

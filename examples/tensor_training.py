@@ -1,10 +1,10 @@
 """
-A training loop as in PyTorch
-=============================
+Train with tensors, as in PyTorch
+=================================
 
-Tensors, ``backward``, ``no_grad`` and hooks, on NumPy arrays: a network learns handwritten digits in the loop that
-users of PyTorch write. A hook on each parameter limits the length of its gradient (Pascanu et al., 2013), and the loss
-is a ``Function`` with a gradient written by hand.
+Tensors, ``backward``, ``no_grad`` and hooks work on NumPy arrays: a network learns handwritten digits in PyTorch's
+training loop. A hook on each parameter limits the length of its gradient (Pascanu et al., 2013). The loss is a
+``Function`` with a hand-written gradient.
 """
 
 import matplotlib.pyplot as plt
@@ -51,7 +51,7 @@ class CrossEntropy(func.autograd.Function):
 
 
 # %%
-# ``backward`` adds to the ``grad`` of each parameter what the hook returns; ``no_grad`` lets the step write into them.
+# ``backward`` adds the hook's result to the ``grad`` of each parameter; ``no_grad`` lets the step write into them.
 
 lengths, losses = [], []
 

@@ -1,10 +1,10 @@
 """
-Conjugate gradients on many processes, differentiated
-=====================================================
+Differentiate conjugate gradients on many processes
+===================================================
 
-A rod on an elastic ground is solved on many processes by conjugate gradients. Its energy has a derivative by the
-stiffness of the ground at every place. The derivative of a solution is one more solution:
-``func.custom_linear_solve`` says so, and the transposed system is solved on the same processes.
+Many processes solve a rod on an elastic ground by conjugate gradients. Its energy has a derivative by the stiffness of
+the ground at every place. The derivative of a solution is another solution: with ``func.custom_linear_solve``, the same
+processes solve the transposed system.
 
 Run it with ``mpiexec -n 4 python -m examples.processes.conjugate_gradients``. Without ``mpiexec``, as here, it runs on
 one process.
@@ -90,7 +90,7 @@ def dense(stiffness: Any, b: Any) -> Any:
 
 
 def draw(gradients: Any) -> None:
-    """The load, and the slopes of the energy by the load and by the stiffness, beside those of a dense matrix."""
+    """The load, and the slopes of the energy by the load and by the stiffness, with those of a dense matrix."""
     import matplotlib.pyplot as plt
 
     names = ["slope by the stiffness, -u²/2", "slope by the load, u"]

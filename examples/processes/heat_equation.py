@@ -1,12 +1,12 @@
 """
-The initial temperature of a plate, on many processes
-=====================================================
+Recover the initial temperature of a plate on many processes
+============================================================
 
-The adjoint of the heat equation finds the temperature from which a plate has cooled down. Each process has some rows of
-the plate. A step needs one row of each neighbour, and the adjoint sends one row back.
+The adjoint of the heat equation recovers the initial temperature of a plate that has cooled down. Each process has some
+rows of the plate. A step needs one row of each neighbour, and the adjoint sends one row back.
 
-Run it on four processes, ``mpiexec -n 4 python -m examples.processes.heat_equation``, or on one: the program is the
-same, as ``func.vmap`` gives it the same axis. So was the picture made here.
+Run it on four processes, ``mpiexec -n 4 python -m examples.processes.heat_equation``, or on one. The program is the
+same, because ``func.vmap`` gives it the same axis. This page used one process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def recovered(measured: Any, iterations: int = 30) -> tuple[Any, Any]:
 
 
 def bytes_of_gradient(rank: int, size: int, columns: int, steps: int = STEPS) -> int:
-    """What a process sends for one gradient: a row to each neighbour for each step, forth and back."""
+    """The bytes that a process sends for one gradient: a row to each neighbour per step, forth and back."""
     neighbours = (rank > 0) + (rank < size - 1)
     return 2 * steps * neighbours * columns * 8
 
@@ -131,7 +131,7 @@ def main() -> None:
 # %%
 # The picture
 # -----------
-# Diffusion forgets what is fine: the recovered plate is smoother than the one at the start, and cools down to the same.
+# Diffusion loses fine details: the recovered plate is smoother than the one at the start, and cools down to the same.
 
 if __name__ == "__main__":
     main()

@@ -1,10 +1,10 @@
 """
-Products of matrices that no process has as a whole
-===================================================
+Multiply matrices that no process has as a whole
+================================================
 
-In a ring of p processes each has rows of both matrices, and passes its rows of the second one on: (p - 1) messages of
-n²/p numbers. On a grid (SUMMA, van de Geijn and Watts 1997) each has a block of both, and gets in √p steps the blocks
-of its row and of its column: less memory in motion for many processes. Both are differentiated as they stand.
+In a ring of p processes, each has rows of both matrices, and passes its rows of the second one on: (p - 1) messages of
+n²/p numbers. On a grid (SUMMA, van de Geijn and Watts 1997), each has a block of both. In √p steps it gets the blocks
+of its row and of its column, which moves less memory for many processes. func differentiates both programs unchanged.
 
 Run it with ``mpiexec -n 4 python -m examples.processes.matrix_products``, or on one process, where ``func.vmap`` gives
 the same axes.

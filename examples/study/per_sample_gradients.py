@@ -1,11 +1,11 @@
 """
-Which images teach a network most?
-==================================
+Find the images that teach a network most
+=========================================
 
-A step of training follows the *mean* of the gradients of many images. Here is the gradient of every single image, for
-two classifiers of handwritten digits in plain NumPy: a multilayer perceptron and a convolutional network. The data are
-1,797 real images of 8 by 8 pixels (scikit-learn). The norms tell which images pull hardest, the noise scale how many
-images a step should average, and products with the Hessian how sharp the minimum is, without the matrix.
+A step of training follows the *mean* of the gradients of many images. This study computes the gradient of every image,
+for two classifiers of handwritten digits in plain NumPy: a multilayer perceptron and a convolutional network. The data
+are 1,797 real images of 8 by 8 pixels (scikit-learn). The norms show which images pull hardest, and the noise scale how
+many images a step should average. Products with the Hessian show how sharp the minimum is, without the matrix.
 
 ``python examples/study/per_sample_gradients.py`` runs it, with ``--quick`` in its shortest form.
 """
@@ -132,9 +132,9 @@ def train(model, params, training, test, epochs, rate, rng):
 # %%
 # The gradient of each image
 # --------------------------
-# ``vmap`` of ``grad``, for 256 images at a time, with a bar of progress. The noise scale is tr(Σ) / \|G\|², where G is
-# the mean of the gradients of all images and Σ their covariance (McCandlish et al., 2018, arXiv:1812.06162, equation
-# 2.9). Its unit is images: the gradient of a much smaller batch is mostly noise.
+# ``vmap`` of ``grad``, for 256 images at a time, with a progress bar. The noise scale is tr(Σ) / \|G\|², where G is the
+# mean of the gradients of all images and Σ their covariance (McCandlish et al., 2018, arXiv:1812.06162, equation 2.9).
+# Its unit is images: the gradient of a much smaller batch is mostly noise.
 
 
 def require(holds, statement):
@@ -181,8 +181,8 @@ def check(model, params, images, labels, gradients, count=16):
 # %%
 # The sharpest direction
 # ----------------------
-# Power iteration needs products of the Hessian H with vectors, which ``func.hvp`` takes without H. As H is symmetric,
-# some eigenvalue lies within the residual \|Hv - λv\| of λ.
+# Power iteration needs products of the Hessian H with vectors, which ``func.hvp`` computes without H. H is symmetric,
+# so some eigenvalue is within the residual \|Hv - λv\| of λ.
 
 
 def top_eigenvalue(loss, params, rng, most_steps=500):
@@ -254,7 +254,7 @@ def draw(reports, training, hardest=6):
 
 
 # %%
-# The options, the run and the figure. A quick run trains less and asks for less accuracy.
+# The options, the run and the figure. A quick run trains less and requires less accuracy.
 
 parser = argparse.ArgumentParser(description="The gradients of all images of two digit classifiers.")
 parser.add_argument("--quick", action="store_true", help="train less and ask for less accuracy")

@@ -1,18 +1,17 @@
 """
-A penalty for every feature
-===========================
+Tune a penalty for every feature
+================================
 
-How much should a model be regularised? With one penalty one tries ten values. Here each of 20 features has its own,
-which no grid can search. The best penalties :math:`\\lambda` solve a *bilevel* problem: on other data, the weights
-that the training with these penalties gives shall predict well,
+How strongly should you regularise a model? For one penalty you try ten values. Here each of 20 features has its own,
+and no grid can search them. The best penalties :math:`\\lambda` solve a *bilevel* problem. The weights that training
+with these penalties gives must predict other data well,
 
 .. math::
     \\min_\\lambda \\; V(w^*(\\lambda)) \\quad \\text{where} \\quad
     w^*(\\lambda) = \\arg\\min_w \\; T(w) + \\tfrac12 \\textstyle\\sum_i e^{\\lambda_i} w_i^2 .
 
 Both levels are calls of ``scipy.optimize.minimize``, one inside the other. The outer one needs the derivative *of a
-minimiser*: func takes it from the equation :math:`\\nabla_w = 0` that the minimiser solves, not from the solver's
-steps.
+minimiser*. func takes it from the equation :math:`\\nabla_w = 0` of the minimiser, not from the solver's steps.
 """
 
 import matplotlib.pyplot as plt
@@ -76,8 +75,8 @@ assert np.isclose(gradient @ direction, difference, rtol=1e-4)
 # %%
 # The outer problem
 # -----------------
-# Against it stands what is usually done: the best single penalty of a grid. Bounds keep the penalties of useless
-# features from running to infinity.
+# The comparison is the usual method: the best single penalty of a grid. Bounds keep the penalties of useless features
+# finite.
 
 grid = np.linspace(-5, 2, 15)
 single = grid[np.argmin([validate(np.full(FEATURES, level)) for level in grid])]

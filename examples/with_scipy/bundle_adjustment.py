@@ -1,12 +1,12 @@
 """
-Bundle adjustment: cameras and points from pictures
-===================================================
+Adjust cameras and points by sparse least squares
+=================================================
 
-A hundred cameras look at points in space. Each picture gives the two coordinates at which a camera sees a point; from
-all of them we want the poses of the cameras and the positions of the points. The residual of one sighting depends on
-the 6 numbers of its camera and the 3 of its point alone, so a row of the Jacobian has 9 entries among thousands.
-``func.sparsity`` finds them in the NumPy code, integer indices included; ``func.sparse_jacobian`` computes them alone,
-and ``least_squares`` takes it as it is.
+A hundred cameras look at points in space. Each picture gives the two coordinates of a point in a camera. From all of
+them, the program computes the poses of the cameras and the positions of the points. The residual of one sighting only
+depends on the 6 numbers of its camera and the 3 of its point. A row of the Jacobian therefore has 9 entries among
+thousands. ``func.sparsity`` detects them in the NumPy code, integer indices included. ``func.sparse_jacobian`` computes
+only these, and ``least_squares`` accepts the result.
 """
 
 import matplotlib.pyplot as plt

@@ -1,13 +1,12 @@
 """
-How sure a network is: a Laplace approximation on handwritten digits
-====================================================================
+Measure how sure a network is: a Laplace approximation
+======================================================
 
-A network that is fitted by maximum a posteriori says 3 with probability 1 where it should say 3 or 8. The Laplace
-approximation puts a normal distribution around the fit, whose precision is the Fisher matrix plus that of the prior.
-For 2,410 parameters that matrix has 6 million entries; its blocks in Kronecker factors are a few small matrices.
-``func.kronecker_factors`` finds them in the model, and they give three things: the evidence, by which the prior is
-chosen without test data, probabilities that know what the data left open, and the training images that are labelled
-wrongly.
+A network from a maximum-a-posteriori fit says 3 with probability 1 where it should say 3 or 8. The Laplace
+approximation puts a normal distribution around the fit. Its precision is the Fisher matrix plus that of the prior. For
+2,410 parameters that matrix has 6 million entries; its blocks in Kronecker factors are a few small matrices.
+``func.kronecker_factors`` computes them from the model. They give three things: the evidence, which chooses the prior
+without test data, honest probabilities, and the training images with wrong labels.
 """
 
 import matplotlib.pyplot as plt
@@ -84,8 +83,8 @@ print(f"the evidence is largest at a precision of {precision:g}")
 # Probabilities of rotated images
 # -------------------------------
 # The logits of the network are linearised around the fit; there they are normal with covariance J P⁻¹ Jᵀ. The probit
-# approximation divides them by √(1 + π/8 variance). Turned images are what the network has not seen: its probabilities
-# stay certain, those of the Laplace approximation do not.
+# approximation divides them by √(1 + π/8 variance). The network has never seen rotated images. Its probabilities stay
+# certain, those of the Laplace approximation do not.
 
 
 @func.jit
@@ -115,8 +114,8 @@ assert of_laplace[-1] < of_fit[-1]
 # %%
 # Wrong labels, by influence
 # --------------------------
-# Leaving a sample out changes its own loss by gᵀ P⁻¹ g to first order. A sample with a wrong label is one that the
-# network knows from itself alone.
+# To first order, leaving a sample out changes its own loss by gᵀ P⁻¹ g. If a label is wrong, the network only knows it
+# from that sample.
 
 operator = func.linear_operator("jacobian", func.vmap(loss, in_dims=(None, 0, 0)), params, x, y)
 gradients = operator.T.toarray()

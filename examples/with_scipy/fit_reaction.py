@@ -1,6 +1,6 @@
 """
-Fitting a stiff differential equation
-=====================================
+Fit a stiff differential equation
+=================================
 
 Three substances react: A turns into B, two B make C and give one B back, B and C make A again.
 The concentrations :math:`y` follow Robertson's equations (1966),
@@ -8,9 +8,9 @@ The concentrations :math:`y` follow Robertson's equations (1966),
 .. math::
     y_1' = -k_1 y_1 + k_3 y_2 y_3, \\qquad y_2' = k_1 y_1 - k_3 y_2 y_3 - k_2 y_2^2, \\qquad y_3' = k_2 y_2^2,
 
-whose rates differ by nine orders of magnitude. The equation is *stiff*: only implicit methods get through it. From
-noisy measurements ``solve_ivp`` and ``least_squares`` of SciPy are to find the three rates. func gives the fit its
-Jacobian; it is asked for in one place, and the rest is the program that one writes without func.
+with rates that differ by nine orders of magnitude. The equation is *stiff*: only implicit methods can solve it. SciPy's
+``solve_ivp`` and ``least_squares`` estimate the three rates from noisy measurements. func provides the Jacobian of the
+fit, in one place; the rest is the program that you would write without func.
 """
 
 import matplotlib.pyplot as plt
@@ -51,9 +51,9 @@ def residuals(log_rates):
 # %%
 # The fit
 # -------
-# ``func.jacobian(residuals)`` is a function as ``least_squares`` wants it. LSODA chooses steps and orders by looking
-# at the errors; that choice is not differentiated. The derivative :math:`s = \partial y / \partial \log k` is the
-# solution of the variational equation :math:`s' = (\partial f / \partial y)\, s + \partial f / \partial \log k`.
+# ``func.jacobian(residuals)`` is a function for ``least_squares``. LSODA chooses steps and orders from the errors; this
+# choice counts as constant. The derivative :math:`s = \partial y / \partial \log k` solves the variational equation
+# :math:`s' = (\partial f / \partial y)\, s + \partial f / \partial \log k`.
 
 start = TRUE + np.log([3.0, 0.2, 4.0])
 fit = least_squares(residuals, start, jac=func.jit(func.jacobian(residuals)))
@@ -77,12 +77,11 @@ axes.set(xlabel="time", ylabel="concentration", title="Measured (dots), first gu
 axes.legend()
 
 # %%
-# Why not differences?
-# --------------------
-# A solver with adaptive steps is not a smooth function of its parameters: a small change of a rate changes where the
-# steps end and how many there are. Differences divide the jumps of the error by h. The solver that func runs for
-# :math:`s` controls the error of :math:`s`. Here both are compared with the derivative that a tolerance of 1e-10
-# gives.
+# Why not finite differences?
+# ---------------------------
+# A solver with adaptive steps is not a smooth function of its parameters. A small change of a rate changes the steps
+# and their number. Differences divide the jumps of the error by h. The solver that func runs for :math:`s` controls the
+# error of :math:`s`. The picture compares both with the derivative at a tolerance of 1e-10.
 
 direction = np.array([1.0, -1.0, 0.5])
 _, reference = func.jvp(lambda k: concentrations(k, rtol=1e-10), (TRUE,), (direction,))

@@ -1,6 +1,6 @@
 """
-The helium atom by variational Monte Carlo
-==========================================
+Compute the helium atom by variational Monte Carlo
+==================================================
 
 Two electrons around a nucleus of charge 2. For any trial wave function :math:`\\psi` the mean of the *local energy*
 
@@ -8,9 +8,9 @@ Two electrons around a nucleus of charge 2. For any trial wave function :math:`\
     E_L(r) = \\frac{H \\psi}{\\psi} = -\\frac12 \\frac{\\nabla^2 \\psi}{\\psi}
     - \\frac{2}{|r_1|} - \\frac{2}{|r_2|} + \\frac{1}{|r_1 - r_2|}
 
-over samples of :math:`|\\psi|^2` is at least the energy of the ground state, :math:`-2.903724` hartree; the best
-parameters of :math:`\\psi` make it least. The kinetic energy is a Laplacian in six dimensions.
-``func.laplacian`` computes it in one forward pass, for a wave function that is a few lines of NumPy.
+over samples of :math:`|\\psi|^2` is at least the energy of the ground state, :math:`-2.903724` hartree. The best
+parameters of :math:`\\psi` minimise it. The kinetic energy is a Laplacian in six dimensions. ``func.laplacian``
+computes it in one forward pass, for a wave function of a few lines of NumPy.
 """
 
 import matplotlib.pyplot as plt
@@ -88,8 +88,8 @@ def walk(p, r, steps):
 # %%
 # Stochastic reconfiguration
 # --------------------------
-# The gradient of the energy is :math:`2 \operatorname{Cov}(E_L, \partial_p \log \psi)`; the covariance of the
-# slopes is the metric of wave functions, and a step solves a small linear system with it.
+# The gradient of the energy is :math:`2 \operatorname{Cov}(E_L, \partial_p \log \psi)`. The covariance of the slopes is
+# the metric of wave functions, and a step solves a small linear system with it.
 
 parameters = np.array([1.5, 0.0, 0.0, 0.0, 0.0])
 walkers = walk(parameters, rng.normal(size=(WALKERS, 2, 3)), 200)

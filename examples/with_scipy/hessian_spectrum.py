@@ -1,11 +1,11 @@
 """
-The spectrum of a network's Hessian
-===================================
+Compute the spectrum of a network's Hessian
+===========================================
 
-The Hessian of a network that classifies has a bulk of eigenvalues near zero and few large ones, about as many as
-classes. To see it one does not need the matrix: Lanczos' method from a few random vectors gives the density of all
-eigenvalues, and the large ones one by one. ``func.linear_operator`` multiplies with the Hessian or the Gauss-Newton
-matrix; here the network is small enough to check the result by all eigenvalues.
+The Hessian of a classifier has a bulk of eigenvalues near zero and few large ones, about as many as classes. You do not
+need the matrix to see this. Lanczos' method from a few random vectors gives the density of all eigenvalues, and the
+large ones one by one. ``func.linear_operator`` multiplies with the Hessian or the Gauss-Newton matrix. This network is
+small enough to check the result against all eigenvalues.
 
 Source: B. Ghorbani, S. Krishnan and Y. Xiao (2019), "An investigation into neural net optimization via Hessian
 eigenvalue density".
@@ -69,7 +69,7 @@ assert exact["Gauss-Newton after training"][0] > -1e-8
 # %%
 # The eigenvalues that stand out
 # ------------------------------
-# A bound for each Ritz value says how far the nearest eigenvalue may be. SciPy's ``eigsh`` takes the same operator.
+# Each Ritz value has a bound for its distance to the nearest eigenvalue. SciPy's ``eigsh`` takes the same operator.
 
 hessian = operators["Hessian after training"]
 found = func.lanczos(hessian, func.random.key(1), 60)

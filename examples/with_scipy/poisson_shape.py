@@ -1,6 +1,6 @@
 """
-The stiffest bar: shape derivatives of a finite-element program
-===============================================================
+Optimise the shape of a bar with finite elements
+================================================
 
 A bar with cross-section :math:`\\Omega` resists being twisted by its *torsional rigidity* :math:`T(\\Omega) =
 4\\int_\\Omega u`, where :math:`-\\Delta u = 1` in :math:`\\Omega` and :math:`u = 0` on the boundary. Which shape is
@@ -69,11 +69,10 @@ def rigidity(shape):
 # %%
 # The shape derivative
 # --------------------
-# Hadamard's formula says what moving the boundary does: :math:`dT = 4 \int_{\partial\Omega} (\partial_n u)^2\, v_n`,
-# with the speed :math:`v_n` of the boundary along its normal. The gradient with respect to *all* node coordinates
-# shows it: it vanishes inside, up to the error of the discretisation, and on the boundary it points outwards, most
-# strongly where the slope of u is steep. func differentiates what the program computes, so differences agree to their
-# last digit.
+# Hadamard's formula gives the effect of moving the boundary: :math:`dT = 4 \int_{\partial\Omega} (\partial_n u)^2\,
+# v_n`, with the speed :math:`v_n` of the boundary along its normal. The gradient with respect to *all* node coordinates
+# shows it. It vanishes inside, up to the error of the discretisation. On the boundary it points outwards, most strongly
+# where the slope of u is steep. func differentiates the program itself, so differences agree to their last digit.
 
 rng = np.random.default_rng(3)
 start = 0.15 * rng.normal(size=2 * WAVES) / np.tile(np.arange(1, WAVES + 1), 2)

@@ -1,10 +1,10 @@
 """
-Training with differential privacy
-==================================
+Train with differential privacy
+===============================
 
-A network that is trained on people's data may tell about one of them. Differentially private gradient descent bounds
-that: the gradient of every image is scaled down to a norm of at most :math:`C`, so that nobody moves the sum by more,
-and Gaussian noise of deviation :math:`\\sigma C` hides who took part. An accountant turns :math:`\\sigma`, the sampling
+A network may reveal something about one person in its training data. Differentially private gradient descent bounds
+that. It scales the gradient of every image down to a norm of at most :math:`C`, so nobody moves the sum by more.
+Gaussian noise of deviation :math:`\\sigma C` hides the participants. An accountant turns :math:`\\sigma`, the sampling
 rate and the number of steps into a guarantee :math:`(\\varepsilon, \\delta)`.
 
 The clipped sum takes the gradient of each image. ``func.per_sample`` computes it at about the cost of one gradient of
@@ -57,9 +57,8 @@ def initial(rng):
 # A step
 # ------
 # The guarantee assumes that each image takes part in a step by chance, independently of the others (Poisson sampling).
-# The number of images then differs from step to step, and a compiled function wants one shape: empty rows have weight
-# zero. Their gradient is zero, and they add nothing. The same function with a norm of infinity is plain gradient
-# descent.
+# The number of images then varies, but a compiled function needs one shape. Empty rows therefore have weight zero.
+# Their gradient is zero, and they add nothing. The same function with an infinite norm is plain gradient descent.
 
 statistics = func.per_sample(loss)
 private_sum = func.jit(statistics.clipped_sum(MAX_NORM))
@@ -101,8 +100,8 @@ def epsilon(multiplier):
 
 
 # %%
-# What privacy costs
-# ------------------
+# The cost of privacy
+# -------------------
 # Plain descent, then three amounts of noise.
 bunch = load_digits()
 order = np.random.default_rng(0).permutation(len(bunch.target))
@@ -120,7 +119,7 @@ for multiplier in (1.5, 3.0, 6.0):
     print(f"{label}: test accuracy {curves[label][-1]:.1%}")
 
 # %%
-# The sum is what it says: the gradients of single images, scaled one by one.
+# The sum equals that of single gradients, scaled one by one.
 batch = digits["images"][:40], digits["labels"][:40]
 gradients = func.vmap(func.grad(loss), in_dims=(None, 0, 0))(plain_params, *batch)
 lengths = np.sqrt(sum(np.sum(g.reshape(40, -1) ** 2, axis=1) for g in gradients.values()))

@@ -1,11 +1,11 @@
 """
-Registering images
-==================
+Register two images
+===================
 
-Two pictures of one thing were taken from different positions, and the thing has bent in between. Registration finds
-the map that lays one upon the other. ``scipy.ndimage.map_coordinates`` resamples an image by splines; its result is a
-smooth function of the *coordinates*, so the map can be found by least squares. func differentiates it in the
-coordinates, and in the values of the image too: the second step below uses both.
+Two pictures show one thing from different positions, and the thing has bent in between. Registration finds the map from
+one to the other. ``scipy.ndimage.map_coordinates`` resamples an image by splines. Its result is a smooth function of
+the *coordinates*, so least squares can determine the map. func also differentiates it by the values of the image: the
+second step below uses both.
 """
 
 import matplotlib.pyplot as plt
@@ -62,9 +62,8 @@ fixed = resample(moving, true_where) + 0.01 * rng.normal(size=(SIZE, SIZE))
 # %%
 # First the position
 # ------------------
-# Gauss and Newton's method with the Jacobian of 1,600 pixels in six parameters. The images are smoothed first, so
-# that a wrong start still sees where to go; ``gaussian_filter`` and ``map_coordinates`` are one differentiable
-# program.
+# Gauss-Newton uses the Jacobian of 1,600 pixels by six parameters. The images are smoothed first, so that a wrong start
+# still sees where to go. ``gaussian_filter`` and ``map_coordinates`` are one differentiable program.
 
 
 def mismatch(parameters):
@@ -81,8 +80,8 @@ assert position.success
 # %%
 # Then the bending
 # ----------------
-# Fifty displacements on a coarse grid, and the position again. The objective is a number, so reverse mode gives all
-# 56 derivatives at the cost of a few resamplings. A small penalty holds what the images do not determine.
+# The unknowns are fifty displacements on a coarse grid, and the position again. The objective is a number, so reverse
+# mode gives all 56 derivatives at the cost of a few resamplings. A small penalty fixes the undetermined part.
 
 
 def objective(parameters):

@@ -1,12 +1,12 @@
 """
-Trajectory optimisation: a cart swings up its pole
-==================================================
+Optimise a trajectory: a cart swings up its pole
+================================================
 
 A pole hangs from a cart. Which force on the cart makes the pole stand upright after two seconds, a metre further on,
-with the least effort? Direct collocation makes this a problem of many variables and constraints: the states at all
-times and the forces are unknown, and between neighbouring times the trapezoidal rule must hold. Each constraint depends
-on two neighbouring times alone, so Jacobian and Hessian are bands. ``func.sparse_jacobian`` and ``func.sparse_hessian``
-find these bands in the NumPy code, and ``trust-constr`` takes both as they are.
+with the least effort? Direct collocation turns this into many variables and constraints. The states at all times and
+the forces are unknown, and the trapezoidal rule must hold between neighbouring times. Each constraint only depends on
+two neighbouring times, so Jacobian and Hessian are bands. ``func.sparse_jacobian`` and ``func.sparse_hessian`` detect
+these bands in the NumPy code, and ``trust-constr`` accepts both.
 """
 
 import time
@@ -62,8 +62,8 @@ def straight(intervals):
 
 
 # %%
-# The Hessian of the Lagrangian needs that of the multipliers times the constraints. The multipliers are an argument
-# like any other, so one pattern and one compiled function serve all iterations.
+# The Hessian of the Lagrangian includes that of the multipliers times the constraints. The multipliers are an ordinary
+# argument, so one pattern and one compiled function serve all iterations.
 
 weighted = func.sparse_hessian(lambda unknowns, multipliers: multipliers @ defects(unknowns))
 jacobian = func.sparse_jacobian(defects)
@@ -99,8 +99,8 @@ assert found.constr_violation < 1e-8
 assert found.optimality < 1e-5
 
 # %%
-# The same without derivatives, where SciPy takes differences of dense columns and estimates Hessians by BFGS, on half
-# as many intervals: what it has after as many iterations.
+# For comparison, SciPy without derivatives: it uses differences of dense columns, and estimates Hessians by BFGS. It
+# runs the same number of iterations on half as many intervals.
 
 calls = 0
 begin = time.perf_counter()

@@ -1,14 +1,14 @@
 """
-A Taylor-series integrator of order 20
-======================================
+Integrate an orbit by Taylor series of order 20
+===============================================
 
-The solution of :math:`y' = f(y)` has a Taylor series at every point, and its coefficients follow from ``f`` alone: the
-derivative of order :math:`k+1` of :math:`y` is that of order :math:`k` of :math:`f(y(t))`. ``func.jet`` gives the
-derivatives of :math:`f` along a curve, so the series grows by one term for each call. A step of order 20 is twenty
-lines of code, and it works for every ``f`` that is written in NumPy.
+The solution of :math:`y' = f(y)` has a Taylor series at every point, and ``f`` alone determines its coefficients. The
+derivative of order :math:`k+1` of :math:`y` is that of order :math:`k` of :math:`f(y(t))`. ``func.jet`` computes the
+derivatives of :math:`f` along a curve, so each call adds one term to the series. A step of order 20 takes twenty lines
+of code, and works for every ``f`` in NumPy.
 
-The example is an orbit of two bodies with eccentricity 0.7 over forty revolutions. Its energy is conserved, and the
-drift of the energy shows what an integrator loses.
+The example is an orbit of two bodies with eccentricity 0.7 over forty revolutions. Energy is conserved, so its drift
+shows the error of an integrator.
 """
 
 import matplotlib.pyplot as plt
@@ -37,9 +37,9 @@ def energy(states):
 # %%
 # The series
 # ----------
-# The derivatives that are known are the curve along which ``f`` is expanded, and the last derivative of ``f`` is the
-# next one of the solution. Every call repeats the work of the one before; the compiler of ``func.jit`` removes what is
-# computed twice, so the compiled step does it once.
+# The known derivatives define the curve for the expansion of ``f``. The last derivative of ``f`` is then the next one
+# of the solution. Every call repeats the work of the previous one. ``func.jit`` removes repeated computations, so the
+# compiled step does the work once.
 
 
 @func.jit

@@ -1,11 +1,11 @@
 """
-A Gaussian process in the terms of scipy.stats
-==============================================
+Fit a Gaussian process written with scipy.stats
+===============================================
 
-A tide gauge measures the sea level at irregular times, with gaps. A Gaussian process says what the level was in
-between, and how sure that is. The model is written as on paper: ``cdist`` gives the distances, ``stats.norm.logpdf``
-the priors, ``stats.multivariate_normal.logpdf`` the likelihood. func gives the gradient of the log posterior for the
-fit, and its Hessian for the uncertainty of what was fitted.
+A tide gauge measures the sea level at irregular times, with gaps. A Gaussian process estimates the level in between,
+with its uncertainty. The model reads as on paper: ``cdist`` for the distances, ``stats.norm.logpdf`` for the priors,
+``stats.multivariate_normal.logpdf`` for the likelihood. func computes the gradient of the log posterior for the fit,
+and its Hessian for the uncertainty of the parameters.
 """
 
 import matplotlib.pyplot as plt
@@ -50,7 +50,7 @@ def log_posterior(theta):
 
 
 # %%
-# The fit, and how sure it is
+# The fit and its uncertainty
 # ---------------------------
 # At the mode the negative Hessian of the log posterior is the inverse covariance of the parameters (Laplace's
 # approximation). ``func.hessian`` is exact; second differences of a function that factors an ill-conditioned matrix
@@ -74,10 +74,10 @@ assert abs(mode[1] - np.log(PERIOD)) < 3 * deviation[1]
 assert abs(mode[4] - np.log(0.05)) < 3 * deviation[4]
 
 # %%
-# What the level was
-# ------------------
-# The prediction is a function of the parameters too. Its Jacobian carries their uncertainty into the band (the delta
-# method): the band that ignores it is too narrow.
+# The estimated level
+# -------------------
+# The prediction also depends on the parameters. Its Jacobian carries their uncertainty into the band (the delta
+# method). A band without it is too narrow.
 
 times = np.linspace(0, 110, 221)[:, None]
 

@@ -1,14 +1,14 @@
 """
-A network that solves a Poisson equation
-========================================
+Solve a Poisson equation with a network
+=======================================
 
 A prismatic bar is twisted. Its stress function u obeys -∇²u = 2 in the cross-section and vanishes on the boundary. A
-physics-informed network represents u, and its weights make the residual ∇²u + 2 small at a set of points: no mesh and
-no matrix, but a Laplacian for each point and each step of the fit, and the gradient of it by all weights.
-``func.laplacian`` propagates value, gradient and Laplacian through the network in one pass; ``func.grad``
+physics-informed network represents u, and its weights make the residual ∇²u + 2 small at a set of points. There is no
+mesh and no matrix. Each step of the fit needs a Laplacian per point, and its gradient by all weights.
+``func.laplacian`` propagates value, gradient and Laplacian through the network in one pass. ``func.grad``
 differentiates that pass, and ``func.jit`` compiles both.
 
-The cross-section is a square here, for which a series gives the exact solution.
+The cross-section is a square, for which a series gives the exact solution.
 """
 
 from itertools import pairwise
@@ -45,8 +45,8 @@ def stress(weights, point):
 # %%
 # The residual
 # ------------
-# The Laplacian is taken by the point, the second argument. The residuals of all points are one ``vmap``, and since each
-# of them depends on all weights, so are the rows of the Jacobian: one gradient for each point.
+# The Laplacian is by the point, the second argument. The residuals of all points are one ``vmap``. Each depends on all
+# weights, so the Jacobian needs one gradient per point.
 
 
 def residual(weights, point):
@@ -60,8 +60,8 @@ jacobian = func.jit(func.vmap(func.grad(residual), in_dims=(None, 0)))
 # %%
 # The fit
 # -------
-# With Jacobians the fit is a nonlinear least-squares problem, and Gauss-Newton steps reach in some dozens of steps what
-# takes gradient descent many thousands.
+# With Jacobians the fit is a nonlinear least-squares problem. Gauss-Newton needs some dozens of steps where gradient
+# descent needs many thousands.
 
 rng = np.random.default_rng(0)
 points = rng.uniform(-1, 1, size=(POINTS, 2))
@@ -87,9 +87,9 @@ print(f"{start.size} weights, {len(history)} Jacobians, root mean square residua
 # %%
 # Against the series
 # ------------------
-# The exact solution is a Fourier series in one direction. The torsion constant of the bar, twice the integral of u,
-# is a number that engineers look up: 0.1406 times the fourth power of the side. In the corners the residual
-# cannot vanish, since both second derivatives of u do, along the edges; that is where the error sits.
+# The exact solution is a Fourier series in one direction. The torsion constant of the bar, twice the integral of u, is
+# known: 0.1406 times the fourth power of the side. In the corners the residual cannot vanish, because both second
+# derivatives of u do, along the edges. The error is largest there.
 
 
 def exact(x, y, terms=60):

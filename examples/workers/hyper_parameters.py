@@ -1,9 +1,9 @@
 """
-A sweep of hyper-parameters on processes
-========================================
+Sweep hyper-parameters on processes
+===================================
 
-The validation loss of ridge regression, and its slope, for many penalties. A pool of two processes maps chunks of the
-penalties; the gradient of the validation loss with respect to a penalty goes through the solution of the normal
+The program computes the validation loss of ridge regression, and its slope, for many penalties. A pool of two processes
+maps chunks of the penalties. The gradient of the validation loss by a penalty goes through the solution of the normal
 equations.
 """
 
@@ -34,7 +34,7 @@ def validation(log_penalty):
 # %%
 # The sweep
 # ---------
-# With ``spawn`` each process imports this script, which is why it starts them under its last line alone.
+# With ``spawn``, each process imports this script. The script therefore starts them only under its last line.
 
 
 def draw(penalties, losses, slopes):

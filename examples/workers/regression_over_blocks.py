@@ -1,10 +1,10 @@
 """
-Logistic regression over a Dask array larger than memory
-========================================================
+Fit a Dask array larger than memory
+===================================
 
-A cluster of two processes with 300 MB each, below what the data takes. Blocks are made where they are used and
-forgotten; parameters go out, and values, gradients and Hessians come back: a step of Newton's method is two passes over
-the data.
+A cluster of two processes has 300 MB each, less than the data takes. Workers make blocks where they use them, and
+forget them. Parameters go out, and values, gradients and Hessians come back. A step of Newton's method is two passes
+over the data.
 """
 
 import dask.array as da
