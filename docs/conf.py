@@ -116,7 +116,7 @@ MOST_SIBLINGS = 12
 
 
 def description_of(full: str, name: str, thing: Any) -> str:
-    """The directive that describes a public name; a class under another name has the words beside its name."""
+    """The directive that describes a public name; a class under another name has the words next to its name."""
     if inspect.isclass(thing) and thing.__name__ != name:
         words = ModuleAnalyzer.for_module("func.autograd.tensors").find_attr_docs()["", name]
         return f".. py:class:: {full}\n\n" + "".join([f"   {line}\n" for line in words])
