@@ -179,7 +179,7 @@ html_show_sourcelink = False
 copybutton_prompt_text = r">>> ?|\.\.\. ?"
 copybutton_prompt_is_regexp = True
 
-# Links to the repository and to the source of each page, where pyproject.toml has the address or the environment sets it.
+# Links to the repository and the source of each page, if pyproject.toml or the environment has the address.
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REPOSITORY = os.environ.get("FUNC_REPOSITORY") or PROJECT.get("urls", {}).get("Repository", "")
 if REPOSITORY:
