@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.families import merged
+
 ROOT = Path(__file__).parent.parent
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -38,6 +40,12 @@ def why_no_gpu() -> str | None:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"CuPy finds no CUDA device: {error}"
     return None if count else "CuPy finds no CUDA device"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let cases of one test that need nothing else share an item."""
+    items[:] = merged(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
