@@ -11,6 +11,10 @@ LOWEST_TESTS := tests/interpreters/core tests/interpreters/test_serialization.py
 	tests/interpreters/primitives/test_parameters.py tests/func/compilation/test_exporting.py \
 	tests/func/transforms/test_transforms.py tests/func/special \
 	tests/right_or_loud/test_small_arguments.py
+# The newest interpreter that is there: newest versions of NumPy and SciPy need it.
+NEWEST_PYTHON ?= $(or $(firstword $(foreach minor,14 13 12,$(shell command -v python3.$(minor) >/dev/null 2>&1 && \
+	python3.$(minor) -c 0 >/dev/null 2>&1 && echo python3.$(minor)))),$(PYTHON))
+NEWEST := .venv-newest
 CUPY := .venv-cupy
 CUPY_TESTS := tests/backends/test_cupy_surface.py tests/project/test_cupy_page.py \
 	tests/interpreters/primitives/test_devices.py
@@ -19,13 +23,15 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test validate lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate corpus clean
+.PHONY: help demo test check-all validate lowest newest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate corpus clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
 	@echo "make test    run the tests, the docstring examples and the code in the documents"
+	@echo "make check-all  everything that checks, in hours: .ci/run, newest, validate, mutants, enumerate, fuzz, cuda-check"
 	@echo "make validate  run the tests with func.config.validate on: all translations of programs are checked by numbers"
 	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
+	@echo "make newest  run the tests with the newest versions of everything, pre-releases included"
 	@echo "make cupy    compare the calls of func with the installed CuPy, and run the gpu tests where a device is found"
 	@echo "make cuda-check  compile the kernels of samples and random programs by NVRTC, and compare their results; no device"
 	@echo "make gpu     with a device and without network: gpu tests, sanitizer, benchmark; renews docs/performance-gpu.md"
@@ -53,6 +59,18 @@ validate: $(VENV)/installed-test
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
+
+newest: $(NEWEST)/installed
+	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -q -p no:cacheprovider $(ARGS)
+
+check-all:
+	.ci/run
+	$(MAKE) newest
+	$(MAKE) validate
+	$(MAKE) mutants
+	$(MAKE) enumerate TIME=$(TIME)
+	$(MAKE) fuzz TIME=$(TIME)
+	$(MAKE) cuda-check
 
 cupy: $(CUPY)/installed
 	$(CUPY)/bin/python -m pytest -n $(JOBS) -q -p no:cacheprovider $(or $(ARGS),$(CUPY_TESTS))
@@ -107,7 +125,7 @@ corpus: $(VENV)/installed-test
 	$(BIN)/python -m tools.corpus $(or $(ARGS),--all --limit 40)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
+	rm -rf $(VENV) $(LOWEST) $(NEWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -130,6 +148,12 @@ $(LOWEST)/installed: pyproject.toml tools/lowest.py | $(BIN)/python
 	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt \
 		--editable '.[bfloat16]' hypothesis mpmath pytest pytest-timeout pytest-xdist
+	@touch $@
+
+# An environment with the newest version of each dependency.
+$(NEWEST)/installed: pyproject.toml
+	$(NEWEST_PYTHON) -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade '.[test]'
 	@touch $@
 
 # An environment with CuPy and the CUDA libraries that it loads; neither needs a device to be imported.

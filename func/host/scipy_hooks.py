@@ -25,7 +25,7 @@ from func import tree
 from func.host.dispatchers import function_code, with_prefix
 from func.host.interception import intercepted_call, without_intercepted
 from func.host.patching import called_inside
-from func.host.scipy_table import TABLE, unsupported
+from func.host.scipy_table import TABLE, of_other_scipy, unsupported
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
 from func.interpreters.host.swallowed_errors import hide_outside
@@ -129,6 +129,9 @@ class Hook:
             if self.target is None:
                 self.target = self.load_target()
             return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
+        except (ImportError, AttributeError) as error:
+            hide_outside(error)
+            of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)()
         except Exception as error:
             hide_outside(error)
             raise
@@ -141,7 +144,10 @@ class Hook:
             return self.original
         if self.name.startswith("-"):
             return unsupported(f"{self.module.removeprefix('func.')}.{self.name[1:]}")
-        target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
+        try:
+            target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
+        except (ImportError, AttributeError) as error:
+            return of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)
         return target
 
     def without_defaults(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -274,7 +280,7 @@ def install(module: str) -> None:
     if scipy_module is None:
         return
     for name, imported in list(sys.modules.items()):
-        if name.startswith("scipy."):
+        if name.startswith("scipy.") and imported is not None:
             _look_up_numpy(imported)
     if module in ("scipy.fft", "scipy.sparse"):
         own = importlib.import_module(f"func.{module}")
@@ -319,8 +325,9 @@ def entries(module: types.ModuleType, table: str) -> Iterator[str]:
         if rest:
             yield from [f"{before}{name}{after}" for name in inner.split(",")]
         elif entry.endswith("*"):
-            public = getattr(module, entry[1:-2]) if entry[1:-2] else module
-            yield from [f"{entry[:-1]}{name}" for name in public.__all__ if callable(getattr(public, name))]
+            public = getattr(module, entry[1:-2], None) if entry[1:-2] else module
+            names = getattr(public, "__all__", ())
+            yield from [f"{entry[:-1]}{name}" for name in names if callable(getattr(public, name, None))]
         else:
             yield entry
 
@@ -490,7 +497,10 @@ class _ClassHook(Hook):
         """The class change of an object; a user's subclass gets func's class as a base, SciPy's stay unchanged."""
         if self.name.startswith(("~", "-")):
             return super().load_target()
-        own: Any = getattr(importlib.import_module(self.module), self.name)
+        try:
+            own: Any = getattr(importlib.import_module(self.module), self.name)
+        except (ImportError, AttributeError) as error:
+            return of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)
 
         def become(self_: Any, *args: Any, **kwargs: Any) -> None:
             kind: Any = type(self_)

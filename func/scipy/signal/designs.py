@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import scipy.signal as _scipy
-from scipy.signal import _filter_design
 
 from func import numpy as fnp
 from func.host import scipy_hooks
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
@@ -27,6 +27,8 @@ from func.scipy.signal.adapted import bilinear_zpk, lp2bp_zpk, lp2bs_zpk, lp2hp_
 from func.scipy.signal.transfer_functions import normalize
 from func.transforms.custom import stop_gradient
 from func.transforms.outside import pure_callback
+
+_filter_design = private_module("scipy.signal._filter_design")
 
 
 @version_of(_scipy.iirfilter)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.signal as _scipy
-from scipy.signal import _short_time_fft
 
 from func import numpy as fnp
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer
 from func.scipy import fft
 from func.scipy.kinds.traces import in_original
+
+_short_time_fft = private_module("scipy.signal._short_time_fft")
 
 
 def transformed_windows(

@@ -18,8 +18,8 @@ import importlib as _importlib
 from typing import Any
 
 import scipy.stats as _scipy
-from scipy._lib import _util
 
+from func.host.private_names import private_module as _private_module
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
@@ -41,6 +41,8 @@ from func.host.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+
+_util = _private_module("scipy._lib._util")
 
 _MODULES = (
     _methods, _multivariate_samples, _sampling, _best_powers, _binned, _estimates, _masking, _policies,

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
-from scipy.stats import _morestats
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import original
 from func.scipy.kinds.plain_values import on_the_host
 from func.scipy.stats.estimates import floats
 from func.scipy.stats.sample_functions import boxcox_likelihood, yeojohnson_likelihood, yeojohnson_of
+
+_morestats = private_module("scipy.stats._morestats")
 
 __all__ = [
     "_morestats__boxcox_conf_interval",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
-from scipy.stats import _binned_statistic
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.kinds.plain_values import on_the_host, without_derivative
@@ -25,6 +25,8 @@ _held = without_derivative(
     "scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is a constant\n"
     "Write func.stop_gradient(x), or differentiate by the values."
 )
+
+_binned_statistic = private_module("scipy.stats._binned_statistic")
 
 
 def binned_statistic_dd(

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import scipy
 import scipy.stats as _scipy
-from scipy.stats import _stats_mstats_common, _stats_py
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -21,6 +21,9 @@ from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.kinds.traces import TRACED_MATH, traces
 from func.scipy.stats.policies import _axis_nan_policy__contains_nan as contains_nan
 from func.scipy.stats.policies import in_wrapper
+
+_stats_mstats_common = private_module("scipy.stats._stats_mstats_common")
+_stats_py = private_module("scipy.stats._stats_py")
 
 __all__ = [
     "describe",

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
-from scipy.stats import _qmc
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.scipy.kinds.plain_values import answer_of, on_the_host
 from func.scipy.stats.estimates import known
+
+_qmc = private_module("scipy.stats._qmc")
 
 __all__ = [
     "qmc_MultinomialQMC___init__",

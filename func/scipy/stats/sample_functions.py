@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
-from scipy.stats import _stats_py
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced, original
 from func.scipy.kinds.plain_values import answer_of
 from func.scipy.stats.estimates import KEEPS_PRECISION, known
 from func.scipy.stats.policies import in_wrapper
+
+_stats_py = private_module("scipy.stats._stats_py")
 
 __all__ = [
     "_stats_py__SimpleStudentT_cdf",

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
-from scipy.stats import _stats_py
 
 import func
+from func.host.private_names import private_module
 from func.host.scipy_hooks import original
 from func.scipy.kinds.plain_values import answer_of, on_the_host
 from func.scipy.stats.estimates import known
 from func.scipy.stats.policies import _axis_nan_policy__contains_nan as contains_nan
 from func.scipy.stats.policies import spread
+
+_stats_py = private_module("scipy.stats._stats_py")
 
 __all__ = ["_stats_py__cdf_distance", "quantile", "wasserstein_distance_nd"]
 
