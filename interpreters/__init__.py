@@ -1,7 +1,7 @@
-"""The engine: what a traced function means.
+"""The engine: the meaning of a traced function.
 
-Primitives applied to tracers come in. Each interpreter (grad, jvp, vmap, stage, transpose) gives them one meaning;
-values, derivatives, batches or the equations of a Program come out, and `compile` turns Programs into code.
+Primitives applied to tracers come in. Each interpreter (grad, jvp, vmap, stage, transpose) gives them one meaning.
+Values, derivatives, batches or the equations of a Program come out, and `compile` turns Programs into code.
 """
 
 if __name__ != "func.interpreters":

@@ -21,7 +21,7 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.parameters import is_shape
 
 MESSAGE_LENGTH = 1000
-"""Most letters of an error's text that quote a file."""
+"""The most letters of an error's text that may quote a file."""
 
 
 def as_path(path: str | os.PathLike[str], function: str) -> str:
@@ -77,7 +77,7 @@ def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def excerpt(said: Exception | str) -> str:
-    """A text, or that of an error, which may quote the file: printable, and of bearable length."""
+    """A text, or that of an error, which may quote the file: printable, and of limited length."""
     lines = str(said).split("\n")
     text = "\n".join([line if line.isprintable() else repr(line)[1:-1] for line in lines])
     return text if len(text) <= MESSAGE_LENGTH else f"{text[:MESSAGE_LENGTH]} ..."
@@ -111,7 +111,7 @@ _HEADER = re.compile(
 
 
 def read_array(data: bytes) -> np.ndarray[Any, Any]:
-    """A read-only array with as many elements as its member has bytes for."""
+    """A read-only array with the number of elements for which its member has bytes."""
     member = io.BytesIO(data)
     version = np.lib.format.read_magic(member)
     if version != (1, 0):
@@ -119,7 +119,7 @@ def read_array(data: bytes) -> np.ndarray[Any, Any]:
     length = int.from_bytes(member.read(2), "little")
     header = _HEADER.fullmatch(member.read(length))
     if header is None:
-        raise ValueError("the header of an array is none of numbers in C order")
+        raise ValueError("the header of an array is not that of numbers in C order")
     dtype = np.dtype(header[1].decode())
     shape = tuple([int(number) for number in header[2].replace(b" ", b"").split(b",") if number])
     if not is_shape(shape):

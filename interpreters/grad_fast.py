@@ -1,8 +1,8 @@
 """Reverse mode, faster for the primitives of most eager code: elementwise ones, products, linear maps of arrays.
 
-`FastGrad` is `Grad` with shorter ways for single kinds of primitives. Each does the work of `Grad.recorded`, the
-primitive's `record` and its `pull` without the steps that its kind or its values do not need: on NumPy arrays alone, a
-primitive is NumPy's own function, and a partial derivative one NumPy expression.
+`FastGrad` is `Grad` with shorter ways for single kinds of primitives. Each replaces `Grad.recorded`, the primitive's
+`record` and its `pull`, without steps that its kind or its values do not need. On NumPy arrays alone, a primitive is
+NumPy's own function, and a partial derivative one NumPy expression.
 `grad_interpreter` chooses between the two; the gradients are the same.
 """
 
@@ -472,8 +472,8 @@ def unchecked_rule(primitive: Elementwise) -> Any:
 
 
 def compile_partial(partial: Partial) -> Callable[..., Any]:
-    """A partial as a function of the saved values, by NumPy functions alone if its primitives are ufuncs; one that maps
-    directions, as a function of saved values and a real direction.
+    """A partial as a function of the saved values, by NumPy functions alone if its primitives are ufuncs. One that maps
+    directions becomes a function of saved values and a real direction.
 
     Partials call primitives, so transforms can trace and differentiate them. On plain arrays the dispatch is overhead:
     `1 + out * out` becomes np.add(np.square(out), 1). A partial may be another expression for
@@ -495,8 +495,7 @@ def compile_partial(partial: Partial) -> Callable[..., Any]:
 
 
 def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A partial with NumPy code for arrays of the host; the rule takes everything else, and what the code leaves
-    open."""
+    """A partial with NumPy code for arrays of the host; the rule takes everything else."""
     needs = partial.needs
 
     def evaluate(saved: Any) -> Any:
@@ -513,7 +512,7 @@ def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any
 def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str | None:
     """The source of a partial for values of a dtype; adds its ufuncs to the namespace.
 
-    None where one of its primitives is no ufunc, or has no loop for the dtype.
+    None if one of its primitives is not a ufunc, or has no loop for the dtype.
     """
     rule, count = partial.rule, len(partial.needs)
     if partial.maps is not None:

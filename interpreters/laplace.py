@@ -1,8 +1,8 @@
 """Forward Laplacian: values with their Jacobian and their Laplacian with respect to the inputs of a function.
 
-A traced value y carries, for each input x on which it depends, the stack of the tangents J eₖ along all elements k
-of x, and one array L = Σₖ ∂²y/∂xₖ² over the elements of all inputs. What a primitive g does to them follows from its
-kind; J and L without an operand are those of the operand:
+A traced value y carries one array L = Σₖ ∂²y/∂xₖ² over the elements of all inputs. For each input x on which it depends
+it also carries the stack of the tangents J eₖ along all elements k of x. The kind of a primitive g determines its
+effect; J and L without an operand are those of the operand:
 
     linear         J ← g(J)          L ← g(L)
     bilinear       J ← B(Jx, y) + B(x, Jy)           L ← B(Lx, y) + B(x, Ly) + 2 Σₖ B(Jx eₖ, Jy eₖ)
@@ -11,10 +11,10 @@ kind; J and L without an operand are those of the operand:
 
 So second derivatives are summed as they arise; none is carried.
 
-Jacobians are compressed. Where an axis of the input has become an axis of y, and an element of y depends on the
-elements of x with its own index on this axis alone, the stack needs no direction for that axis: the axis is *carried*.
-All axes of an input are carried at first, and elementwise functions keep them so. An axis is expanded into directions
-where an operation mixes its elements.
+Jacobians are compressed. An axis of the input may become an axis of y, such that y depends on elements of x with its
+own index on this axis alone. The stack then needs no direction for that axis: the axis is *carried*. All
+axes of an input are carried at first, and elementwise functions keep them so. An axis is expanded into directions where
+an operation mixes its elements.
 
 Source: R. Li et al. (2023), arXiv:2307.08214.
 """

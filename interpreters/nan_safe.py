@@ -9,7 +9,7 @@ zeros, at the cost of a mask for each (co)tangent. So plain rules run first, and
 2. A derivative under trace has no numbers. `note_pullback` tells the stage, and its program gets a NaN-safe variant,
    the same function traced with `structural_zeros` from the start. The variant runs if an output of the program is NaN:
    `with_fallback` under transforms, `checked` in executed code.
-3. An outer level of reverse mode cannot repeat what it records when it finds the NaN: there the inner derivative has
+3. An outer level of reverse mode finds the NaN when it cannot repeat its record. There the inner derivative has
    structural zeros from the start.
 
 If the pass or the function exchanges messages with other processes, all of them repeat it, or none: `agreed`.
@@ -149,8 +149,8 @@ class StartAgain(Exception):
 class Attempt:
     """A backward pass that may start again, and the results of users' rules in it.
 
-    With a NaN in its cotangents, or if `begin` raises StartAgain, a tentative pass starts again before it calls a rule
-    of a user or repeats a checkpointed function. Among several processes no pass is tentative, since the others would
+    With a NaN in its cotangents, or if `begin` raises StartAgain, a tentative pass starts again. It does so before it
+    calls a user's rule or repeats a checkpoint. Among several processes no pass is tentative, as the others would
     not start again with it. A pass that starts again reuses the results of a rule for equal cotangents. It calls the
     rule again only if the cotangents have structural zeros now; the rule must then return the same numbers.
     """
@@ -221,7 +221,7 @@ def _has_dead_elements(ct: Any) -> bool:
 
 
 def _agree(x: Any, y: Any) -> bool:
-    """Whether two cotangents are equal up to rounding, where the first is no NaN and as far as they are known."""
+    """Whether two cotangents are equal up to rounding, where the first is not NaN and as far as they are known."""
     if x is None or y is None or x is ZERO or y is ZERO:
         return x is y
     x, y = known_value(without_mask(x)), known_value(without_mask(y))

@@ -1,8 +1,8 @@
 """Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
 
-The file contains no pickle, and loading runs no code of the file: names identify primitives, parameters have a closed
-set of types and the kinds that their primitives declare, and memory grows in proportion to the file. In the document a
-JSON null, bool, int, finite float or string is the value itself; any other value is an object of one key, its tag:
+The file contains no pickle, and loading runs no code of the file. Names identify primitives, and parameters have a
+closed set of types and the kinds that their primitives declare. Memory grows in proportion to the file. In the document
+a JSON null, bool, int, finite float or string is the value itself. Any other value is an object of one key, its tag:
 {"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. In the list of programs a program follows those nested in it.
 """
 
@@ -37,7 +37,7 @@ def _spec(*labels: Any) -> Spec:
     """A contraction. Its labels are checked before it exists, since its creation compiles it."""
     for own in labels:
         if not is_shape(own) or len(set(own)) != len(own):
-            raise ValueError(f"{reprlib.repr(own)} is no tuple of labels")
+            raise ValueError(f"{reprlib.repr(own)} is not a tuple of labels")
     return spec(*labels)
 
 
@@ -267,7 +267,7 @@ class Reader:
     def _constant(self, written: Any) -> Any:
         value = self.value(written)
         if not isinstance(value, (np.ndarray, np.generic)) and type(value) not in PYTHON_SCALARS:
-            raise TypeError(f"{reprlib.repr(value)} is no constant of a program")
+            raise TypeError(f"{reprlib.repr(value)} is not a constant of a program")
         return value
 
     def _scalar(self, inner: Any) -> Any:
@@ -295,14 +295,14 @@ class Reader:
             return extension
         dtype: np.dtype[Any] = np.dtype(str(_of(str, inner)))
         if dtype.kind not in "biufc" or dtype.str != inner:
-            raise ValueError(f"{reprlib.repr(inner)} is no dtype of numbers")
+            raise ValueError(f"{reprlib.repr(inner)} is not a dtype of numbers")
         return dtype
 
     def _compiled_call_of(self, inner: Any) -> CompiledCall:
         number, nan_safe_number = _index(inner[0]), None if inner[1] is None else _index(inner[1])
         compiler = None if inner[2] is None else _of(str, inner[2])
         if compiler not in KNOWN_COMPILERS:
-            raise ValueError(f"{reprlib.repr(compiler)} is no compiler")
+            raise ValueError(f"{reprlib.repr(compiler)} is not a compiler")
         key = number, nan_safe_number, compiler
         if key not in self._compiled:
             nan_safe = None if nan_safe_number is None else CompiledCall(self.programs[nan_safe_number], None, compiler)
@@ -385,7 +385,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 NAME_LENGTH = 200
-"""Most letters of a name from a file."""
+"""The most letters of a name from a file."""
 FORMAT = "func program"
 VERSION = 2
 DOCUMENT = "program.json"
@@ -413,7 +413,7 @@ def read_program(path: str) -> Program:
         raise
     except zipfile.BadZipFile as error:
         raise ProgramFileError(
-            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({excerpt(error)})"
+            f"func.load: {path!r} is not a file written by func.save, or it is truncated or damaged ({excerpt(error)})"
         ) from error
     except (OSError, EOFError, NotImplementedError) as error:
         raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({excerpt(error)})") from error
@@ -427,10 +427,10 @@ def read_program(path: str) -> Program:
 def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
     names = archive.namelist()
     if DOCUMENT not in names:
-        raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it has no {DOCUMENT}")
+        raise ProgramFileError(f"func.load: {path!r} is not a file written by func.save: it has no {DOCUMENT}")
     document = read_json(archive, DOCUMENT)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it is not a {FORMAT}")
+        raise ProgramFileError(f"func.load: {path!r} is not a file written by func.save: it is not a {FORMAT}")
     version = document.get("version")
     told = excerpt(repr(version))
     if type(version) is int and version > VERSION:

@@ -56,7 +56,7 @@ class Stage(Interpreter):
         self._forgotten: set[int] = set()
         """The ids of equations that the program leaves out."""
         self.names_of_arguments: Callable[[], Sequence[str]] = tuple
-        """Returns how a user writes each input."""
+        """Returns the user's expression of each input."""
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
         self.ask: Callable[[Stage, Var, int], Any] | None = None

@@ -8,7 +8,7 @@ does not depend on their numbers, so the second call with arguments of a kind ma
     pullback:  residuals, cotangents → cotangents of the arguments; one for each set of outputs that have one
 
 From then on these run, equation by equation. A rule is one object for all nodes of its kind, and its pullback consists
-of primitives, so frequent backward passes with it become code (`calls/backward_plans.py`).
+of primitives. So frequent backward passes with it become code (`calls/backward_plans.py`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ AT_ONCE = False
 MOST_RULES = 512
 """The most rules in the cache."""
 MOST_BYTES = 1 << 18
-"""Bytes of the constants of one rule: beside large ones, such as masks of large matrices, tracing takes little time."""
+"""The most bytes of the constants of one rule: next to large ones, such as masks, tracing takes little time."""
 OPERATIONS_OF_STEP = 15_000
-"""The cost of a step in arithmetic operations of a matrix routine, beside its own."""
+"""The overhead of a step in arithmetic operations of a matrix routine."""
 
 
 def _has_aval_of(value: Any, out: Var) -> bool:
@@ -290,7 +290,7 @@ class Rules:
 
 
 def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params) -> None:
-    """Raise ValidationError if a rule computes something else than the rule traced in each call."""
+    """Raise ValidationError if a rule computes something other than the rule traced in each call."""
     from func.interpreters.program.plain_runs import refuse_extremes  # for validation alone
 
     primitive = rule.primitive

@@ -1,12 +1,12 @@
 """Structural zeros: tangents and cotangents that know which of their elements are reached.
 
-A seed *reaches* an element of a derivative, or the element is a structural zero: where the caller's tangent or
-cotangent has a zero, and where a value was not selected (by `where`, a maximum, an index, padding, an overwritten
-element, a branch). A structural zero stays exactly zero under every product. A zero that was computed (1/inf, an
+An element of a derivative is *reached* by a seed, or it is a structural zero. Structural zeros arise where the caller's
+tangent or cotangent has a zero. They also arise where a value was not selected: by `where`, a maximum, an index,
+padding, an overwritten element, a branch. They stay exactly zero under every product. A computed zero (1/inf, an
 underflow, 2·x at 0) is reached: times infinity it is NaN, as in IEEE arithmetic.
 
 The interpreter `StructuralZeros` runs the ordinary rules on tracers with a (co)tangent and the mask of its reached
-elements, so no rule knows of masks. The primitive determines how masks pass:
+elements; rules ignore masks. The primitive determines how masks pass:
 
     elementwise primitives    by their partials: where one is linear in the (co)tangents, structural zeros stay
     linear primitives         by `mask` of their definition; without it one reached element makes all reached
@@ -86,7 +86,7 @@ class StructuralZeros(Interpreter):
         return [x if x is ZERO or has_mask(x) else Tracer(self, x, mask) for x in coefficients]
 
     def seed_where_zero(self, value: Array) -> Array:
-        """`seed`, but a (co)tangent without structural zeros stays as it is."""
+        """`seed`, but a (co)tangent without structural zeros stays unchanged."""
         mask = None if has_mask(value) else seed_mask(value)
         return value if mask is None else Tracer(self, value, mask)
 
@@ -228,7 +228,7 @@ class StructuralZeros(Interpreter):
 
 
 class Untraced:
-    """In the place of a mask: the argument is not traced."""
+    """Replaces a mask: the argument is not traced."""
 
     def __repr__(self) -> str:
         return "UNTRACED"
@@ -299,7 +299,7 @@ def nonzero(value: Array) -> Array:
 def is_recorded(value: Any) -> bool:
     """Whether a level of reverse mode, or a linear program under trace, records a known value.
 
-    What they record cannot be computed again where a derivative of it has a NaN.
+    A record cannot be computed again where its derivative has a NaN.
     """
     found = False
     while type(value) is Tracer:

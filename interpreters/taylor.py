@@ -5,7 +5,7 @@ A coefficient may be ZERO. The series of a primitive's output follows from the p
 
     linear                 coefficient by coefficient
     bilinear, multiply     a convolution
-    divide, power          recurrences of their own
+    divide, power          separate recurrences
     elementwise            y′ = Σ ∂y/∂xᵢ · xᵢ′, so k yₖ = Σᵢ Σⱼ j xᵢⱼ pᵢ,ₖ₋ⱼ with the series pᵢ of the partial
     calls of programs      the same call of programs of series (`apply_series` of the primitive)
     custom rules           k yₖ is coefficient k-1 of the rule's result at series that are one shorter (the same)
@@ -357,8 +357,8 @@ class Taylor(Interpreter):
 
 POWERS = (ops.power, ops.float_power)
 MAX_PRODUCTS = 64
-"""Up to this integer, and up to the order, a power consists of products: they are right at zero too, where coefficients
-below the exponent are zero."""
+"""Up to this integer, and up to the order, a power consists of products. They are right at zero too, where
+coefficients below the exponent are zero."""
 SMALL = 1024
 """The largest array, in bytes, whose contents are compared."""
 

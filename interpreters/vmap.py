@@ -36,7 +36,7 @@ class MappedCall:
 class SplitBatch(BaseException):
     """Python asked for one value where batch elements differ; the driver runs groups of equal elements again.
 
-    It is no Exception, so `except Exception` in user code does not catch it.
+    It is not an Exception, so `except Exception` in user code does not catch it.
     """
 
     def __init__(self, interpreter: Vmap, groups: list[np.ndarray[Any, Any]]) -> None:

@@ -1,7 +1,7 @@
 """Check the style of pages and docstrings: `python -m tools.prose [PATH ...]`.
 
 The rules are rows of `tools/prose.toml`; without paths the check reads the folders and files that its `checked` lists.
-Code, formulas, addresses of links and doctests are not prose. `--count` prints the number of findings for each path.
+Code, formulas, columns, addresses of links and doctests are not prose. `--count` prints the number of findings for each path.
 """
 
 from __future__ import annotations
@@ -159,6 +159,7 @@ def passage_of(tokens: Iterable[Token], line: int) -> Passage:
 RST_CODE = re.compile(r"``[^`]+``|(?::[\w:]+:)?`[^`]+`_{0,2}")
 SECTION = re.compile(r"^[A-Z]\w*:$")
 ITEM = re.compile(r"^(?:[-*] +|\d+\. +|\.\. +|\*{0,2}[\w.]+(?:, \*{0,2}\w+)*(?: \([^)]*\))?: +(?=[A-Z`(\"]|\w+\())")
+COLUMNS = re.compile(r"\S {3,}\S")
 UNDERLINE = re.compile(r"^(\W)\1{2,}[\s=]*$")
 OTHER_SECTIONS = ("Shapes:", "Source:", "Sources:", "Math:", "References:")
 
@@ -175,7 +176,7 @@ def passages_of_docstring(text: str, line: int) -> Iterator[Passage]:
             skipped_indent = -1
         opens_code = content.endswith("::")
         is_other = content.startswith((".. ", *OTHER_SECTIONS))
-        is_frame = SECTION.match(content) or UNDERLINE.match(content)
+        is_frame = SECTION.match(content) or UNDERLINE.match(content) or COLUMNS.search(content)
         if not content or in_session or is_other or is_frame or skipped_indent >= 0:
             yield passage
             passage = Passage()

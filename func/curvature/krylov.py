@@ -113,8 +113,7 @@ class LanczosQuadrature:
         """The number n of rows of the operator."""
 
     def trace(self, function: Callable[[Any], Any], with_error: bool = False) -> Any:
-        """An estimate of the trace of g(A), for g a function of arrays of eigenvalues; `lambda x: x` for the trace of
-        A.
+        """An estimate of the trace of g(A), for a function g of arrays of eigenvalues; `lambda x: x` for that of A.
 
         With `with_error` it is (estimate, standard error of the mean over the random vectors).
         """

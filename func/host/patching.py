@@ -183,8 +183,7 @@ def replace(**substitutes: Any) -> None:
 def replace_late(place: str, *names: str, only_calls: bool = False) -> None:
     """Register objects of a module as substitutes for NumPy's objects of these names, in code that a transform runs.
 
-    The module is imported when such code first reads a name; with `only_calls`, only code that calls the name gets
-    them."""
+    The module is imported when such code first reads a name; with `only_calls`, code that calls it."""
     for name in names:
         _originals.setdefault(name, _namespace[name])
         setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside, only_calls))

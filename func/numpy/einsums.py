@@ -35,8 +35,7 @@ def einsum(
 ) -> Array:
     """A sum of products over labelled axes, in NumPy's notation, as numpy.einsum.
 
-    Contracts three or more operands in pairs, in the order that opt_einsum chooses. `optimize` names its strategy, or
-    is a path from einsum_path.
+    Contracts three or more operands in pairs. `optimize` names a strategy of opt_einsum, or is a path from einsum_path.
     """
     order = order_letter(order)
     terms, output, arrays = parse(operands)

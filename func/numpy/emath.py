@@ -1,7 +1,6 @@
 """numpy.emath: functions of real numbers whose result is complex where there is no real one.
 
-The dtype of the result depends on the values: vmap splits the batch where it differs, and jit traces once for each
-dtype.
+The dtype of the result depends on the values: vmap splits the batch where it differs, and jit traces once for each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Frequent backward passes as compiled programs.
 
-NumPy computes eager code one operation after the other. Cotangents computed so need several pullbacks for each
-operation, each of which reads and writes all of a large array. But the whole backward pass is known before it begins. A
-trace of its graph is a Program, whose inputs are the seeds and the saved values, and native code computes it in few
+NumPy computes eager code one operation after another. Cotangents computed in this way need several pullbacks for each
+operation, each of which reads and writes all of a large array. But the whole backward pass is known before it begins.
+A trace of its graph is a Program, whose inputs are the seeds and the saved values. Native code computes it in few
 passes over memory. On a device a few kernels replace one for each step of a pullback.
 
 Two graphs have one structure if they differ in the numbers of their arrays alone; the key of a `Structure` tells.
@@ -65,10 +65,11 @@ LEAST = 8e-6
 
 
 class Costs(NamedTuple):
-    """Approximate seconds of a pullback: for itself, for an element of its node's value, for a product's
-    multiplications (a pullback has twice as many as the product), and for an operation of other matrix routines. A rule
-    may state how many elements one counts as (`pull_cost`), and the operations of its pullback (`pull_operations`).
-    `compilation` is the cost of a compilation in those of a processor."""
+    """Approximate seconds of a pullback: for itself, for each element of its node's value, for each multiplication.
+
+    A pullback of a product has twice the product's multiplications; operations of other matrix routines have another
+    cost. A rule may state the elements that one counts as (`pull_cost`), and the operations of its pullback
+    (`pull_operations`). `compilation` is the cost of a compilation in those of a processor."""
 
     node: float
     element: float
@@ -81,11 +82,11 @@ HOST = Costs(5e-6, 1e-9, 2e-11, 1e-10, 1)
 DEVICE = Costs(2e-5, 2e-11, 1e-13, 1e-12, 10)
 """Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
 READING = 0.5
-"""The cost of an element of a product's larger operand in elements of a pullback: a product with a vector takes the
+"""The cost of an element of a product's larger operand, in elements of a pullback. A product with a vector takes the
 time of reading the matrix."""
 KEY_OF_NODE, SPARE = 2e-5, 7
-"""Passes with this many seconds for each node, ten times the cost of the key, are examined each time, and others once
-in so many times; an odd number meets both of two structures that alternate."""
+"""The interval of passes to examine if a node takes fewer than these seconds, ten times the cost of the key. Longer
+passes are all examined. An odd number meets both of two structures that alternate."""
 MOST_MISSES = 64
 """The most graphs of one signature with a new structure, beyond those with a known one, before func stops examining
 them."""
@@ -121,7 +122,8 @@ class _FoundNaN(GraphMismatch):
 class TracedPass(NamedTuple):
     """A backward pass as a Program of the arrays of a structure, whose outputs are those in the cotangents.
 
-    `out_forms` are those of the cotangents. Then: which leaves have a cotangent, and whether all nodes are pulled back.
+    `out_forms` are the forms of the cotangents. Then: flags of leaves with a cotangent, whether all nodes are pulled
+    back.
     """
 
     program: Program
@@ -134,8 +136,8 @@ class Structure:
     """The graph below some seeds: `key` has all of it but the numbers in `arrays`.
 
     Raises:
-        _NotCompiled: The pass is short or has too many nodes, products of matrices dominate it, a rule does not consist
-            of primitives, or code cannot read a value.
+        _NotCompiled: The pass is short or has too many nodes, products of matrices dominate it, or a rule does not
+            consist of primitives. Also if code cannot read a value.
         _Traced: A value is traced, and not by vmap and jvp alone, or a rule is the first of its kind.
         _OtherCompiler: There is code for arrays of this kind, and the settings are against it.
     """
@@ -389,7 +391,7 @@ class PassPlan:
             return walk(seeds, leaves)
 
     def _arranged(self, outputs: Sequence[Array]) -> FreshCotangents:
-        """The outputs of code, with ZERO for leaves that take no part."""
+        """The outputs of code, with ZERO for leaves without a part in it."""
         if len(outputs) == len(self._has_cotangent):
             return FreshCotangents(outputs)
         remaining = iter(outputs)
@@ -549,7 +551,7 @@ def _without_states(seeds: Sequence[tuple[Any, Array]]) -> tuple[list[tuple[Any,
 
     Raises:
         _NotCompiled: It is too long.
-        _Traced: It has hooks, or values that are packed or freed, which says nothing of the next one.
+        _Traced: It has hooks, or values that are packed or freed, which tells nothing about the next one.
     """
     nodes: dict[int, Any] = {}
     leaves = []

@@ -75,8 +75,7 @@ def _generators() -> tuple[type, ...]:
 
 
 class _OutsideReads:
-    """Finds the values that a function reads from outside its arguments: {path: value}. It runs no code of the
-    user's."""
+    """Finds the values that a function reads from outside its arguments, {path: value}, without running user code."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -209,8 +208,8 @@ def _comparable(state: Any) -> Any:
 def _shared_state() -> Any:
     """Most of the state of the generator behind numpy.random.random() and its like, at little cost.
 
-    The words of a Mersenne twister and its position are read where they are. What it lacks is a normal number that is
-    stored for the next call; functions that name numpy.random get a closer look.
+    It reads the words of a Mersenne twister and its position in place. This misses a normal number that is stored for
+    the next call; functions that name numpy.random get a closer look.
     """
     if RANDOM not in sys.modules:  # its import takes longer than tracing a small function
         return UNUSED

@@ -1,7 +1,7 @@
 """Compiled calls: `program_call(*args, compiled=...)`, one primitive for a traced Program under every transform.
 
-A `CompiledCall` is a Program with everything that derives from it, each once: its executables, its partitions for
-forward and reverse mode, its batched forms, its NaN-safe variant.
+A `CompiledCall` is a Program with its derived forms: executables, partitions for forward and reverse mode, batched
+forms, a NaN-safe variant. Each is made once.
 """
 
 from __future__ import annotations
@@ -219,9 +219,9 @@ def _restored(program: Program, variant: Program | None, compiler: str | None) -
 class PartitionedCall:
     """A derivative as two compiled calls.
 
-    `known(*args)` computes the outputs and the residuals. `linear(*residuals, *seeds)` maps tangents of the active
-    arguments to tangents of outputs (forward mode), or cotangents of the inexact outputs to cotangents of active
-    arguments (reverse mode). `has_result` tells which outputs (active arguments) have one.
+    `known(*args)` computes the outputs and the residuals. In forward mode, `linear(*residuals, *seeds)` maps tangents
+    of the active arguments to tangents of outputs. In reverse mode it maps cotangents of the inexact outputs to
+    cotangents of active arguments. `has_result` tells which outputs (active arguments) have one.
     """
 
     __slots__ = ("_arguments", "_run", "has_result", "known", "linear", "outputs", "seed_avals")

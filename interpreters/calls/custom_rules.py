@@ -205,7 +205,7 @@ class CustomBackward(ValueRecord):
             return attempt.pulled(self.bwd, functools.partial(self._called, residuals), cts)
 
     def _called(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
-        """The result of bwd. If bwd cannot compute on traced cotangents, it gets arrays, and all elements count as
+        """The result of bwd. If it cannot compute on traced cotangents, it gets arrays, and all elements count as
         reached."""
         bwd = _needing(self.bwd, self.active)
         try:
@@ -324,7 +324,7 @@ class BatchedPush(ValueRecord):
 
 
 class KnownOutputs(NamedTuple):
-    """The operands of a custom_vjp beside its rule, and their layout (*arguments, *outputs, *others).
+    """The operands of a custom_vjp besides its rule, and their layout (*arguments, *outputs, *others).
 
     The rule's residuals are operands; an output among them has the rule's derivative. Residuals in `known` are
     intermediate values: `fun` computes them from the operands in `inputs`.
@@ -471,9 +471,9 @@ custom_vjp_call = _CustomVjp(
     passes_on=lambda *operands, layout, **params: layout.split(operands)[1],
     layout=lambda *operands, layout, **params: list(layout.split(operands)[1]),
 )
-"""(*arguments, *outputs, *others): the outputs, differentiated by bwd(residuals, cts) -> cotangents of the arguments;
-with a tangent rule also by push(residuals, tangents) -> tangents of the outputs, which stands alone if its primitives
-can be transposed."""
+"""(*arguments, *outputs, *others): the outputs, with a custom derivative. The pullback is bwd(residuals, cts) ->
+cotangents of the arguments. A tangent rule adds push(residuals, tangents) -> tangents of the outputs, which suffices
+alone if its primitives can be transposed."""
 
 
 _RULES: ContextVar[RuleEntry | None] = ContextVar("func_rules", default=None)

@@ -65,8 +65,9 @@ class DerivativeLevels:
         return prod([2 if kind == DUAL else kind for kind in self.kinds])
 
     def traced(self, function: Callable[..., Sequence[Array]], forms: Sequence[Form | None]) -> Any:
-        """(a function of arrays alone, a list): it applies `function` to values of these forms, on levels like these,
-        and returns the arrays in its outputs, whose forms it puts into the list."""
+        """(a function of arrays, a list): it applies `function` to values of these forms, on levels like these.
+
+        The function returns the arrays in the outputs, whose forms it puts into the list."""
         out_forms: list[Form | None] = []
 
         def flat(*arrays: Array) -> list[Array]:

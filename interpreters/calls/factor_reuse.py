@@ -1,9 +1,9 @@
-"""Factors that a backward pass reuses: which of its inputs are Cholesky factors, and which are parts of those.
+"""Factors that a backward pass reuses: Cholesky factors among its inputs, and parts of them.
 
 The program of a pass begins with arrays, but the closed forms of `passes/linalg/` need the origin of a matrix. So this
-module marks the factor that a node saved (`known_factor`). It takes what other nodes saved of the factor, such as its
-diagonal, or of a solve with it, from the factor again instead of from a separate array. The numbers are the same unless
-an unrecorded write changed them, which the program checks.
+module marks the factor that a node saved (`known_factor`). Other nodes may have saved a part of it, such as its
+diagonal, or a solve with it. The program derives these from the factor again instead of reading separate arrays. The
+numbers are the same unless an unrecorded write changed them, which the program checks.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SELECTIONS = {primitive.name: primitive for primitive in (permute, reshape, geti
 def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any], claims: list[tuple[Any, Any]]) -> dict[int, Any]:
     """By identity of a saved value, the traced value in its place. `nodes` come before those they belong to.
 
-    An unrecorded write changes numbers and no node, so a stand-in may have other numbers than the saved value: `claims`
-    gets the pairs of both, which the program has to compare. `traced` returns the traced value of a saved one.
+    An unrecorded write changes numbers and no node, so a stand-in may have other numbers than the saved value. `claims`
+    gets the pairs of both for the program to compare. `traced` returns the traced value of a saved one.
     """
     found: dict[int, Any] = {}
     values: dict[int, Any] = {}

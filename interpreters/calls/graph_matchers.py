@@ -39,7 +39,7 @@ def matcher_of(
 ) -> Matcher | None:
     """The matcher of a structure; None if it cannot tell graphs apart.
 
-    The nodes of a graph `of_tensors` have a NodeState each, and its leaves are unknown: its matcher takes the seeds
+    The nodes of a graph `of_tensors` have a NodeState each, and its leaves are unknown. So its matcher takes the seeds
     alone, and returns the cotangents, their leaves, and the nodes that it pulled back.
 
     `seeds` are the place of a node and the slot of its cotangent, `leaves` places of nodes, `slots` the numbers of

@@ -52,9 +52,9 @@ class PrimalRun(Interpreter):
     tracers.
 
     `was_read`: the code read numbers, as by float(x), and results from them have no known derivative. With `args` it is
-    the run of a checkpoint: traced values that the function reaches otherwise than by arguments count as further
-    arguments, and values that live on elsewhere have a derivative also after the run. Without `args` they are constants
-    then. `saved` has the values of the steps that policy(primitive, params) chooses.
+    the run of a checkpoint. Traced values that the function reaches otherwise count as further arguments, and values
+    that live on elsewhere have a derivative also after the run. Without `args` they are then constants. `saved` has the
+    values of the steps that policy(primitive, params) chooses.
     """
 
     takes_further = True
@@ -118,8 +118,9 @@ class PrimalRun(Interpreter):
         self.__class__ = FinishedRun if self.args is None else FinishedCheckpoint  # pyright: ignore[reportAttributeAccessIssue]
 
     def replay(self, origins: Sequence[Origin], places: Sequence[int]) -> tuple[Any, list[int], list[Array]]:
-        """The parts of a repetition of some values: (function of arrays, which arguments at these places it takes, the
-        further values that it takes)."""
+        """The parts of a repetition of values: (function of arrays, flags of its arguments at these places, more
+        values).
+        """
         if self.was_read:
             return unknown_derivative, list(places), []
         steps = _ordered(origins)
@@ -213,7 +214,7 @@ class Replay:
 
 
 def _ordered(origins: Iterable[Origin]) -> list[Step]:
-    """The steps behind some values, each after its own needs."""
+    """The steps behind some values, each after the steps that it needs."""
     ordered: list[Step] = []
     is_done: dict[int, bool] = {}
     stack = [origin.step for origin in origins if origin.step is not None]

@@ -1,7 +1,7 @@
 """Series through the calls of programs: the program of a body on the coefficients of its inputs.
 
-A series program takes and gives groups of values, each followed by its coefficients: those of the first value, in their
-order, then those of the second. An input has the coefficients that are not ZERO, an output has all or none.
+A series program takes and returns groups of values: each value is followed by its coefficients, in order. An input has
+the coefficients that are not ZERO, an output has all or none.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SeriesForm(NamedTuple):
         return results
 
     def pairs(self, results: Sequence[Array]) -> list[tuple[Array, Coefficients]]:
-        """Each output with its coefficients, of what a series program has given."""
+        """The outputs of a series program, each with its coefficients."""
         rest = iter(results)
         values: dict[int, Array] = {}
         coefficients: dict[int, Coefficients] = {}

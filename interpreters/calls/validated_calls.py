@@ -30,7 +30,7 @@ def validated_partition(
     active: tuple[bool, ...],
     is_reverse: bool = False,
 ) -> Partition:
-    """The partition of a program for active arguments, validated if the settings say so."""
+    """The partition of a program for active arguments, validated if the settings ask for it."""
     made = partition(program, active)
     if not TRANSLATIONS.are_validated:
         return made

@@ -29,8 +29,7 @@ _is_expected = False
 
 
 def expect_programs(compiler: str | None) -> None:
-    """Called before a trace: if native code will follow, and this machine has made none yet, begin to load what all
-    code needs."""
+    """Begin to load the common parts of all code before a trace, if native code will follow and none exists yet."""
     global _is_expected
     if _is_expected or (compiler or "").partition("+")[0] not in NATIVE or importlib.util.find_spec("llvmlite") is None:
         return
@@ -74,9 +73,9 @@ def compile_program(
     donated: frozenset[int] = frozenset(),
     nan_safe: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
-    """The program compiled for arrays of a backend; it may overwrite the inputs in `donated`. With constants on a
-    device it is for that device, also if all inputs are numbers of the host.
+    """The program compiled for arrays of a backend; it may overwrite the inputs in `donated`.
 
+    With constants on a device it is for that device, also if all inputs are numbers of the host.
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
     if xp is PLAIN:
@@ -123,7 +122,7 @@ def _check_code(
     executable: Executable,
     nan_safe: Callable[..., tuple[Any, ...]] | None,
 ) -> None:
-    """Raise ValidationError if code computes something else than its program."""
+    """Raise ValidationError if code computes something other than its program."""
     from func.interpreters.program.plain_runs import Undefined, plain_run  # for validation alone
 
     text = "NumPy source" if executable.native is None and executable.parts is None else "native code"

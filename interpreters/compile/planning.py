@@ -1,8 +1,8 @@
 """From a Program to a plan: names, buffer assignment and statements.
 
 Liveness decides the buffer assignment. Every value has a storage, which views share with their operand. A statement
-that can write into given memory takes over the memory of an operand that dies there, or gets a slot of scratch memory,
-which is free again once its last value is dead. Runs of elementwise statements over large arrays become loops over
+that can write into given memory takes over the memory of an operand that dies there, or gets a slot of scratch memory.
+The slot is free again once its last value is dead. Runs of elementwise statements over large arrays become loops over
 blocks.
 """
 

@@ -46,8 +46,9 @@ def _arranged(program: Program) -> Program:
 
 
 def with_less_memory(program: Program) -> Iterator[Program]:
-    """Programs with the same outputs: the same one with its loops unrolled as they are, then others, each with a lower
-    peak and more work than the one before."""
+    """Programs with the same outputs, each with a lower peak and more work than the one before.
+
+    The first one is the same program with its loops unrolled."""
     yield _arranged(program)
     found = liveness(program)
     fixed = found.arguments + found.constants + found.results
@@ -125,8 +126,9 @@ class _Round:
         return self.source.equations[self.place]
 
     def _cost_of(self, var: Var, dropped: set[Var]) -> float | None:
-        """The cost of computing a value again before its next use, if others are dropped too; None if that is
-        impossible, or takes too many equations."""
+        """The cost of computing a value again before its next use, if others are dropped too.
+
+        None if that is impossible, or takes too many equations."""
         at, cost = self.next_use[var], 0.0
         seen: set[int] = set()
         stack = [var]

@@ -10,8 +10,8 @@ they do, and `ValidationError` shows the rest. A translation promises bits or ro
 - Inputs for which the program before raises an error, takes too many steps, or casts beyond a dtype, show nothing.
 - A program that calls one with a NaN-safe variant has one too: it runs in the place of a translation with NaN.
 - Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
-- NumPy leaves products of infinite complex numbers undefined, LAPACK its results for infinities, and the zeros of unit
-  vectors are structural: programs with one of these get finite inputs, and results that are not finite show nothing.
+- NumPy leaves products of infinite complex numbers undefined, and LAPACK its results for infinities. The zeros of unit
+  vectors are structural. Programs with one of these get finite inputs, and results that are not finite show nothing.
 
 Programs with effects (callbacks, messages, functions of Python) do not run twice, so they are not validated.
 """

@@ -1,6 +1,6 @@
 """Branches as one primitive, `cond_call(index, *operands, branches=...)`.
 
-Branches are compiled calls with the same operands. A derivative is again a choice of branches: the known programs of
+Branches are compiled calls with the same operands. A derivative is again a choice of branches. The known programs of
 all branches return the residuals of every branch, with zeros for the branches that did not run.
 """
 

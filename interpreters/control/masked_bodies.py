@@ -1,7 +1,6 @@
 """Bodies of loops and branches with structural zeros: they take and return a mask for each (co)tangent.
 
-Operands have the layout of the body, with the masks of consts behind the consts, those of the carry behind the carry,
-and those of rows behind the rows; so have outputs.
+Operands and outputs have the layout of the body, with masks behind each group: the consts, the carry and the rows.
 """
 
 from __future__ import annotations

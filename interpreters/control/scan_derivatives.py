@@ -1,8 +1,8 @@
 """The derivatives of a scan: two scans, of the known and of the linear program of its body.
 
 The first scan stacks the residuals of all steps, except those that do not change. In forward mode the second scan
-carries the tangents of the carry. In reverse mode it runs in the other direction, carries the cotangents of the carry,
-and adds up the cotangents of the consts that are not summed behind the loop.
+carries the tangents of the carry. In reverse mode it runs in the other direction and carries the cotangents of the
+carry. It also adds up the cotangents of the consts that are not summed behind the loop.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class ScanTangents:
 class ScanCotangents:
     """The second scan of reverse mode.
 
-    It runs in the other direction and carries the cotangents of the carry and those sums of cotangents of consts that
-    are not taken behind the loop. `has_ct` tells which ys have cotangents.
+    It runs in the other direction. It carries the cotangents of the carry, and sums of cotangents of consts unless they
+    are taken behind the loop. `has_ct` tells which ys have cotangents.
     """
 
     def __init__(

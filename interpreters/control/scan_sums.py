@@ -1,11 +1,11 @@
 """Sums over the steps of a loop, computed behind the loop.
 
-A loop that runs backwards adds up, step by step, the cotangents of its consts: for a matrix W in h @ W the outer
-products of h and a cotangent d. It is cheaper to stack the d of all steps and to contract them with the stacked h at
-the end: one matrix product instead of a sum of many.
+A loop that runs backwards adds up, step by step, the cotangents of its consts. For a matrix W in h @ W these are the
+outer products of h and a cotangent d. It is cheaper to stack the d of all steps and to contract them with the stacked h
+at the end: a single matrix product.
 
-These move behind the loop if only the sum needs them: sums of values, linear functions of one value, products with an
-unchanging factor, and products of two changing values, which become contractions over the steps.
+Some sums move behind the loop if nothing else needs them: sums of values, linear functions of one value, products with
+an unchanging factor. So do products of two changing values, which become contractions over the steps.
 """
 
 from __future__ import annotations

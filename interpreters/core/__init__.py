@@ -1,6 +1,6 @@
 """The contract of the engine: abstract values, tracers, interpreters, and the primitives that interpreters apply.
 
-An array, a scalar or a tracer comes in through `operand` and `bind`; the interpreter of the highest level among the
+An array, a scalar or a tracer comes in through `operand` and `bind`. The interpreter of the highest level among the
 arguments applies the primitive, and an array or a tracer comes out. Everything else in func is built on these types.
 """
 

@@ -35,7 +35,7 @@ def has_rules(kind: type) -> bool:
         rules = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
         is_own = rules is None or not issubclass(kind, (np.ndarray, np.generic))
         is_own = is_own and hasattr(kind, "__array_ufunc__") and kind.__module__.split(".")[0] not in _CONVERTED
-        known = is_own and not _is_sparse(kind) and namespace_of_type(kind) is None  # no array of a device
+        known = is_own and not _is_sparse(kind) and namespace_of_type(kind) is None  # not an array of a device
         may_go = kind.__flags__ & _IS_MADE_BY_PYTHON and not kind.__module__.startswith("func.")
         (_HAVE_RULES_OF_OTHERS if may_go else _HAS_RULES)[kind] = known
     return known
@@ -51,11 +51,11 @@ def is_scipy_sparse(kind: type) -> bool:
 
 
 def as_plain_array(value: Any) -> Any:
-    """The array or list that an object of another library represents; raises where there is none.
+    """The array or list that an object of another library represents; raises if there is none.
 
     Raises:
         ForeignArrayError: The object's class defines NumPy's functions by other rules.
-        UnsupportedArrayError: It is no array, or more than one (masked, sparse, with a unit).
+        UnsupportedArrayError: It is not an array, or more than one (masked, sparse, with a unit).
     """
     kind = type(value)
     if isinstance(value, np.ndarray):

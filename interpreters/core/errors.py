@@ -66,10 +66,10 @@ class NotDifferentiableError(FuncError, TypeError):
 
 
 class SolverWarning(UserWarning):
-    """The derivative of what a solver returns may be wrong.
+    """The derivative of a solver's result may be wrong.
 
-    It has not converged, or its solution is no differentiable function of the parameters; or it is differentiated step
-    by step, which is right only where it takes steps enough.
+    It has not converged, or its solution is not a differentiable function of the parameters. Or its steps are
+    differentiated, which is right only after enough of them.
     """
 
 
@@ -78,10 +78,10 @@ class SingularSystemError(FuncError, np.linalg.LinAlgError):
 
 
 class FrozenValueWarning(UserWarning):
-    """A value has changed that something else goes on to use as it was.
+    """A value has changed while something else still uses its old numbers.
 
-    A traced function has read random numbers, a global, an attribute or a tensor that is not the same in every call; a
-    tensor was written of which an array of `x.numpy()` keeps the old numbers.
+    A traced function has read random numbers, a global, an attribute or a tensor that differ between calls. Or a write
+    to a tensor left an array of `x.numpy()` with the old numbers.
     """
 
 
@@ -90,7 +90,7 @@ class UnsupportedFunctionError(FuncError, TypeError):
 
 
 class CheckpointError(FuncError, RuntimeError):
-    """A recomputed function did not repeat what it did the first time."""
+    """A recomputed function did not repeat its first run."""
 
 
 class CustomRuleError(FuncError, TypeError):
@@ -134,11 +134,11 @@ class DonatedBufferError(FuncError, RuntimeError):
 
 
 class SharedMemoryError(FuncError, RuntimeError):
-    """An argument was used after another one that shares memory with it was written."""
+    """An argument was used after a write to another one that shares memory with it."""
 
 
 class CarryError(FuncError, TypeError):
-    """The body of a loop changed the tree, a shape or a dtype of what it carries or stacks."""
+    """The body of a loop changed the tree, a shape or a dtype of its carry or its stacked results."""
 
 
 class BranchError(FuncError, TypeError):
@@ -158,7 +158,7 @@ class AxisNameError(FuncError, NameError):
 
 
 class CommunicatorError(FuncError, ValueError):
-    """A communicator cannot be used: it was freed, is none of mpi4py, or a device or a file was asked to hold it."""
+    """A communicator cannot be used: it was freed, is not one of mpi4py, or a device or a file was asked to hold it."""
 
 
 class CollectiveError(FuncError, RuntimeError):
@@ -174,7 +174,7 @@ class ProgramError(FuncError, ValueError):
 
 
 class ValidationError(FuncError, RuntimeError):
-    """A pass or a lowering of a Program computes something else than the Program; see `func.config.validate`."""
+    """A pass or a lowering of a Program computes something other than the Program; see `func.config.validate`."""
 
     translation: str = ""
     """The pass or the lowering."""
@@ -185,7 +185,7 @@ class ValidationError(FuncError, RuntimeError):
 
 
 class ProgramFileError(FuncError, ValueError):
-    """A Program cannot be saved, or a file holds none that can be loaded."""
+    """A Program cannot be saved, or a file does not contain one that can be loaded."""
 
 
 class MemoryLimitError(MemoryError, FuncError):
@@ -197,19 +197,19 @@ class ProfileError(FuncError, RuntimeError):
 
 
 class TravelError(FuncError, TypeError):
-    """A function, or something that it holds, cannot go to another process."""
+    """A function, or something in it, cannot go to another process."""
 
 
 class ExecutorError(FuncError, RuntimeError):
-    """An executor takes no tasks any more: it was shut down, or its workers have died before."""
+    """An executor takes no more tasks: it was shut down, or its workers have died before."""
 
 
 class WorkerLostError(FuncError, RuntimeError):
-    """Workers died, and their chunks could not be done again."""
+    """Workers died, and their chunks could not be computed again."""
 
 
 class WorkerLostWarning(UserWarning):
-    """A worker has died; its chunks are done again by others."""
+    """A worker has died; others compute its chunks again."""
 
 
 class RaggedChunksError(FuncError, ValueError):
@@ -217,7 +217,7 @@ class RaggedChunksError(FuncError, ValueError):
 
 
 class ChunkError(FuncError, RuntimeError):
-    """A chunk failed with an error that cannot be sent as it is."""
+    """A chunk failed with an error that cannot be sent unchanged."""
 
 
 for _class in list(globals().values()):

@@ -1,4 +1,4 @@
-"""Gradient modes: which open grad interpreters record, and other switches of a thread or task.
+"""Gradient modes: the recording of open grad interpreters, and other switches of a thread or task.
 
 A mode remembers the level at which it began. It governs the interpreters that were open then; a transform that starts
 later has a higher level and records. So `func.grad` respects an inner `no_grad`, and ignores an outer one.
@@ -68,7 +68,7 @@ class Mode(Setting):
 
 
 class TracedBody(Mode):
-    """A stage traces the body of a branch or a loop: what interpreters below it apply becomes an equation of the body.
+    """A stage traces the body of a branch or a loop: operations of interpreters below it become equations of the body.
 
     As a mode it switches nothing off, and marks tensors as the mode around it does.
     """

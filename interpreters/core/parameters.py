@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Test: TypeAlias = Callable[[Any, Sequence[Aval], Params], bool]
 
 LARGEST = 2**62
-"""Integers and sizes in bytes beyond this one are none of an array."""
+"""Integers and sizes in bytes beyond this one belong to no array."""
 MOST_AXES = 64
-"""NumPy has no arrays of more axes."""
+"""The most axes of NumPy's arrays."""
 
 
 class Kind(Record):
@@ -50,7 +50,7 @@ NO_PARAMETERS: Kinds = {}
 
 
 def is_integer(value: Any) -> bool:
-    """An integer that fits into 64 bits; a bool is none."""
+    """An integer that fits into 64 bits, but not a bool."""
     return (type(value) is int or isinstance(value, np.integer)) and -LARGEST <= int(value) <= LARGEST
 
 
@@ -223,7 +223,7 @@ ELEMENT = Kind(
     lambda value, avals, params: type(value) in (bool, int, float, complex) or isinstance(value, np.number | np.bool_),
 )
 TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
-"""Only the sign matters, and which tags of a program are equal."""
+"""Only the sign matters, and the equality of tags within a program."""
 PLACES = INDEX, INDEX_OF_SHAPE, SHAPE, AXIS, AXES
 """Places in arrays: equal values mean the same, for all types of integers."""
 _PLAIN = frozenset([kind.name for kind in (*PLACES, DTYPE, FLAG, TAG, NUMBER, TEXT)])
@@ -263,12 +263,12 @@ if TYPE_CHECKING:
         """Facts about a primitive besides its rules. Every entry is an attribute of the primitive."""
 
         cost: float | Formula
-        """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
-        them; on complex numbers they count `COMPLEX` times."""
+        """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of their
+        number. Operations on complex numbers count `COMPLEX` times."""
         layout: Callable[..., Any]
-        """layout(*operands, **params): the memory layout of NumPy's output, for stand-ins of the operands: a view of
-        one of them, or the axes of a new array from the slowest to the fastest; a list for several outputs. Without it,
-        the output of `impl` on stand-ins tells the layout if it is always a `view`; else that is C order."""
+        """layout(*operands, **params): the memory layout of NumPy's output, for stand-ins of the operands. It is a view
+        of one of them, or the axes of a new array, slowest first; a list for several outputs. By default the output of
+        `impl` on stand-ins shows the layout if it is always a `view`; else that is C order."""
         view: bool | Callable[[Sequence[Aval]], bool]
         """The output shares the memory of the first input, always or for inputs of these avals."""
         reduces: str
@@ -286,7 +286,7 @@ if TYPE_CHECKING:
         calls_python: bool
         """It calls a Python function, which may do anything; its derivative alone may call others."""
         tells_passes: bool
-        """Passes read more from its equation than its value tells, so it stays an equation also of known values."""
+        """Passes read more from its equation than its value, so it stays an equation also for known values."""
         communicates: bool
         """It exchanges messages with other processes, which do the same in the same order: passes neither merge, fold,
         reorder nor drop its equations."""
@@ -305,9 +305,9 @@ if TYPE_CHECKING:
         factored_by: str
         """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
         mask: str | None
-        """How structural zeros pass through a linear primitive: "elementwise", each to its place; "covered", an output
-        element is a sum of input elements; "padded", the same or zero; "body", as through the primitives of its body.
-        Without it, one reached input element makes all output elements reached."""
+        """How structural zeros pass through a linear primitive. An "elementwise" one moves each to its place. Each
+        output element of a "covered" one is a sum of input elements, of a "padded" one also zero. The value "body"
+        means: as through the primitives of its body. By default one reached input element reaches all outputs."""
         covers: bool
         """Every input element contributes to the output: the pullback makes no structural zeros."""
 

@@ -1,7 +1,7 @@
 """Primitives, their kinds, and how a primitive finds the interpreter that applies it.
 
-The life of one call: `multiply(x, y)` looks at its arguments, takes the interpreter with the highest level among them
-and asks it to apply the primitive; without a tracer the backend's own function runs at once.
+The life of one call: `multiply(x, y)` takes the interpreter with the highest level among its arguments and asks it to
+apply the primitive. Without a tracer the backend's own function runs at once.
 
 Every primitive has a kind: general (`Primitive`), `Linear`, `Bilinear`, `NonDifferentiable`, or elementwise. The
 definition states what is new; the kind implements the methods that interpreters call:
@@ -278,8 +278,8 @@ def linear(
     positions: Sequence[int] | None = None,
     **facts: Unpack[Facts],
 ) -> Linear:
-    """Make a linear primitive of one array, whose `batch(x, **params)` works on the leading batch axis; with
-    `positions`, one of several arrays, with the full batch signature."""
+    """Make a linear primitive of one array, whose `batch(x, **params)` works on the leading batch axis. With
+    `positions` it takes several arrays, and `batch` has the full signature."""
     full = batch if positions is not None else _batch_of_one(batch)
     primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full, **facts)
     primitive.positions = None if positions is None or tuple(positions) == () else frozenset(positions)

@@ -1,9 +1,9 @@
 """Scopes: objects that live while a `with` statement runs, and end with it in every case.
 
 A scope ends with the last reference to it, and the only lasting reference is on the stack of the frame with the `with`
-statement. C functions enter and leave. So an interrupt between any two bytecodes, a generator that closes in another
-context, or a dropped frame ends the scope too; no counter goes wrong. Context variables refer to scopes weakly: if
-nobody resets a variable, its scope is gone, and the scope around it is in force.
+statement. C functions enter and leave. So the scope also ends with an interrupt between any two bytecodes, a generator
+that closes in another context, or a dropped frame. Context variables refer to scopes weakly: if nobody resets a
+variable, its scope is gone, and the scope around it is in force.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _TurnReference(weakref.ref[Scope]):
 class Turns:
     """Let one thread at a time run `with turns.take():`. In the same thread, an inner block does not wait.
 
-    A turn is a scope, so it ends with its block in every case. A lock of `threading` stays locked for ever after an
+    A turn is a scope, so it ends with its block in every case. A lock of `threading` stays locked forever after an
     interrupt between the end of the block and the call that unlocks it.
     """
 

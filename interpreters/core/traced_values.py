@@ -102,8 +102,7 @@ _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 class Series:
-    """The coefficients of a power series, ZERO or an array each. `extend(k)` computes further coefficients in their
-    order; without it the series is complete."""
+    """The coefficients of a power series, ZERO or an array each. Without `extend(k)`, which adds others, that is all."""
 
     __slots__ = ("coefficients", "extend")
 

@@ -1,7 +1,7 @@
 """The types on which everything else builds: abstract values, tracers, and the interpreters that own tracers.
 
 An `Aval` describes an array without its data; `ZERO` is the zero that nothing stores. A `Tracer` represents an array;
-its `Interpreter` says what applying a primitive means.
+its `Interpreter` defines the meaning of a primitive.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class Tracer:
     """Represents an array: a mutable reference to an immutable value, owned by one interpreter.
 
     `_value` is the array one level down; `_attached` is a graph node, a tangent or a variable of the owner. An in-place
-    write rebinds all three. The other slots are unset until they are needed: `_view_of` refers to the base of a view,
-    `_views` lists the views of this tracer, `_written` is the line of a write, `_fact` is a fact about the value
+    write rebinds all three. The other slots are unset until needed. `_view_of` refers to the base of a view, `_views`
+    lists the views of this tracer, `_written` is the line of a write. `_fact` is a fact about the value
     (`func.numpy.facts`), `_state` belongs to the imperative interface. The slots are private to the engine: libraries
     that look for attributes such as `value` would find the array without its derivative. `func.numpy` installs the
     array interface (operators, methods, NumPy's protocols).
@@ -263,7 +263,7 @@ class Interpreter:
     """The arguments of its call that share memory, if some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
-    refusal: Exception | None = None  # the first error of a value that became no number, until Python code catches it
+    refusal: Exception | None = None  # the first error of a value without numbers, until Python code catches it
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
     """The same for functions with rules that run inside: the tracers of their arguments, with the caller's."""
 

@@ -1,8 +1,7 @@
 """Fewer garbage collections while programs are traced and compiled.
 
-A trace makes millions of objects that stay, and the collector looks through all of them again and again, which takes
-longer than to make them. While a program is traced or compiled, young objects are collected less often, and old ones
-not at all.
+A trace makes millions of objects that stay. The collector looks through all of them again and again, which takes longer
+than to make them. During traces and compilations, young objects are collected less often, and old ones not at all.
 """
 
 from __future__ import annotations

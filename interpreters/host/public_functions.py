@@ -98,7 +98,7 @@ def at_boundary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def behind(function: Any) -> Any:
-    """The function that a wrapper of `at_boundary` calls; anything else as it is."""
+    """The function that a wrapper of `at_boundary` calls; other objects unchanged."""
     return vars(function)["__wrapped__"] if type(function) is FunctionType and function in _WRAPPERS else function
 
 
@@ -131,7 +131,7 @@ _PUBLIC: dict[tuple[str, Callable[..., Any]], Callable[..., Any]] = {}
 
 
 def _public(value: Any, module: str, name: str) -> Any:
-    """A value as a public module has it: a function of func's behind a wrapper which says that it is of that module."""
+    """A value for a public module: a function of func behind a wrapper that belongs to that module."""
     if isinstance(value, type):
         for kind in value.__mro__:
             put_methods_at_boundary(kind)
@@ -150,7 +150,7 @@ def _is_of_func(function: FunctionType) -> bool:
 
 
 def put_methods_at_boundary(kind: type) -> None:
-    """The same for the methods and properties that a class of func's defines."""
+    """The same for the methods and properties that a class of func defines."""
     if not kind.__module__.startswith("func."):
         return
     for name, value in list(vars(kind).items()):
@@ -168,7 +168,7 @@ def put_methods_at_boundary(kind: type) -> None:
 def without_engine_frames(function: Function) -> Function:
     """Decorate a public function: errors leave it without the engine's frames, and peers' names of options are known.
 
-    Transforms hide the frames of what runs inside them, so that this serves what is called outside of them.
+    Transforms hide the frames of code inside them, so this serves calls outside of them.
     """
 
     @functools.wraps(function)

@@ -128,8 +128,8 @@ def user_line(skip: int = 1) -> Line | None:
 
 
 _LINES: dict[tuple[int, int], tuple[CodeType, Line]] = {}
-"""Lines by the code and the place in its bytecode: code in loops is at few places, and to find a line takes a walk
-through a table of all lines of its function. The key keeps the code alive, so that its id stays unique.
+"""Lines by the code and the place in its bytecode. Code in loops is at few places, and a search for a line walks
+through the lines of its function. The key keeps the code alive, so that its id stays unique.
 """
 _MOST_LINES = 4096
 
@@ -228,7 +228,7 @@ def at_line(prefix: str = "  at ") -> str:
 
 
 def _line_of_compiled_code(frame: FrameType, number: int) -> Line | None:
-    """The user's line that a line of compiled source computes; None for other code."""
+    """The line of the user that a line of compiled source computes; None for other code."""
     if not frame.f_code.co_filename.startswith("<func."):
         return None
     lines = frame.f_globals.get("lines_of_user", ())  # `LINES` of func.backends.source, which this does not import
@@ -236,7 +236,7 @@ def _line_of_compiled_code(frame: FrameType, number: int) -> Line | None:
 
 
 def note_line(error: BaseException, line: Line | None, where: str) -> None:
-    """Say to which line of the user's the code belongs that raised an error: no frame of the traceback is there."""
+    """Add the user's line of the code that raised an error: no frame of the traceback is there."""
     note = f"  {where}, at {line}"
     if line is not None and note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -3,8 +3,8 @@
 Python or NumPy may ask a traced value for something that would lose its derivative or its batch: an error. C code on
 the way to the user sometimes replaces it by another one ("setting an array element with a sequence"). So func notes
 each such error. If another error leaves a transform at the same line, func raises the noted one in its place.
-Python code that catches errors of every kind (`except Exception:`) would go on with other values than NumPy has: func
-raises the error again when the transform ends.
+Python code that catches errors of every kind (`except Exception:`) would go on with values that differ from NumPy's.
+So func raises the error again when the transform ends.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def keep_refusal(error: Exception, interpreter: Any) -> None:
 
 
 def caught(refusal: Exception) -> Exception | None:
-    """The error to raise where a transform ends after Python code has caught a refusal, as it would any error."""
+    """The error to raise where a transform ends after Python code has caught a noted error, as it would any error."""
     line = _place_of_catch(refusal)
     if line is None:
         return None
@@ -163,7 +163,7 @@ def hide_outside(error: BaseException) -> None:
 
 
 def add_hint(error: Exception, arguments: Sequence[Any]) -> None:
-    """Add a suggestion to an error of Python's; `arguments` are those of the transform."""
+    """Add a suggestion to an error of Python; `arguments` are those of the transform."""
     text = str(error)
     for words, hint in _HINTS.items() if isinstance(error, (TypeError, AttributeError)) else ():
         if words in text and hint not in getattr(error, "__notes__", ()):
@@ -180,7 +180,7 @@ _HINTS = {
     "'TracedArray' object has no attribute": "Traced arrays and tensors have the attributes of NumPy's arrays.",
     "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
 }
-"""Suggestions for errors of Python's, by words in their text."""
+"""Suggestions for errors of Python, by words in their text."""
 _NAMES_OF_TRACER = ("TracedArray'", "not TracedArray", "got TracedArray", "'NotImplementedType'", "__jax_array__")
 """Foreign code's names of values that it cannot use."""
 

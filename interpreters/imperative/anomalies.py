@@ -1,4 +1,4 @@
-"""Anomaly detection: which operation made a value that is not finite, at which line, from which operands."""
+"""Anomaly detection: the operation, the line and the operands of a value that is not finite."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def first_nonfinite(value: Any) -> tuple[int, ...] | None:
 
 
 def describe_anomaly(subject: str, line: Line | None, operands: Sequence[Any], out: Any) -> str:
-    """The text of an error: what is not finite, where, at which line, from which operands."""
+    """The text of an error: the value that is not finite, its place, its line, its operands."""
     array = _host_array(out)
     index = first_nonfinite(out)
     where = f" at index {index}" if index else ""

@@ -72,7 +72,7 @@ class BackwardPass:
         self.leaves: list[tuple[Any, Any]] = []
         """(leaf node, cotangent) of the leaves whose gradient is accumulated."""
         self.notes: dict[Any, Any] = {}
-        """What hooks on several tensors remember during this pass."""
+        """The memory of hooks on several tensors during this pass."""
         self._needed: set[int] | None = None
         self._is_general: bool | None = None
         self.attempt: nan_safe.Attempt | None = None

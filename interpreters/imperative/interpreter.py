@@ -1,7 +1,7 @@
 """Derivatives without a transform around them: interpreters that stay open, the state of tensors, writes to them.
 
-The graph is that of the grad interpreter, but each node has a NodeState: the saved values (until the graph is freed),
-hooks, the primitive with its arguments where only these can be differentiated again, and the line.
+The graph is that of the grad interpreter, but each node has a NodeState: saved values (until the graph is freed),
+hooks, the line. It also has the primitive with its arguments where only these can be differentiated again.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Packed:
         self.unpack = unpack
 
     def unpacked(self) -> Any:
-        """The array as it was."""
+        """The original array."""
         value = unboxed(self.unpack(self.packed))
         return value if self.restore is None else self.restore(value)
 
@@ -67,7 +67,7 @@ class PackedValues:
 
 
 PUT_AWAY = (Freed, PackedValues)
-"""What stands in a node for values that it no longer holds, or not as they are."""
+"""The placeholder in a node for values that it no longer has, or not in their original form."""
 
 
 class Hooks:
@@ -122,7 +122,7 @@ def pack(state: NodeState) -> None:
 
 
 def unpacked(saved: Any) -> Any:
-    """Saved values as they were before they were packed."""
+    """Saved values as they were before the hooks packed them."""
     if type(saved) is not PackedValues:
         return saved
     return _with_arrays(saved.structure, lambda array: array.unpacked() if type(array) is Packed else array)

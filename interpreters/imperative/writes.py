@@ -1,4 +1,4 @@
-"""In-place writes: which history a traced array has after a write to it, or to an array that shares its memory.
+"""In-place writes: the history of a traced array after a write to it, or to an array that shares its memory.
 
 A write that is recorded gives the array a new history. A write that is not recorded, under `no_grad` or through a
 detached alias, changes its numbers and nothing else.
@@ -99,7 +99,7 @@ def assign(box: Tracer, new: Array) -> None:
 
 
 def count_write(state: TensorState) -> None:
-    """Count a write to a tensor. It warns where something that should see the write does not."""
+    """Count a write to a tensor. It warns if something that should see the write does not."""
     state.version += 1
     if state.exported is not None:
         if state.exported() is not None:

@@ -1,4 +1,4 @@
-"""SciPy's functions on every backend, with an error that says what to do where a backend has no such function."""
+"""SciPy's functions on every backend, with an error that suggests an alternative if a backend lacks a function."""
 
 from __future__ import annotations
 

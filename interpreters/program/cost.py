@@ -15,7 +15,7 @@ from func.interpreters.program.program import Equation, Program, Var
 
 @dataclass(frozen=True)
 class Nested:
-    """The cost of one run of a program inside an equation, and how often it runs."""
+    """The cost of one run of a program inside an equation, and the number of its runs."""
 
     label: str
     times: int
@@ -41,8 +41,8 @@ class EquationCost:
 class Cost:
     """The cost of running a Program, equation after equation, unoptimized.
 
-    operations: arithmetic operations. bytes_moved: inputs read and outputs written, views being free.
-    peak_bytes: the most bytes of arrays in use at one time, the program's inputs and constants included.
+    Operations are arithmetic operations. `bytes_moved` are inputs read and outputs written, with free views.
+    `peak_bytes` are the most bytes of arrays in use at one time, with the program's inputs and constants.
     A branch counts as its most expensive case, a `while_loop` as one step.
     """
 

@@ -1,6 +1,6 @@
 """A picture of a Program's dataflow as an SVG file: boxes for equations, edges for variables.
 
-The graph is drawn in layers: a box's layer is its longest path from an input, the order inside a layer follows the
+The layers order the graph: a box's layer is its longest path from an input. The order inside a layer follows the
 barycentres of the neighbours, and horizontal positions are least squares.
 
 Source: K. Sugiyama, S. Tagawa, M. Toda (1981), IEEE Trans. SMC 11(2).

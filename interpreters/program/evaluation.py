@@ -27,8 +27,8 @@ EVALUATED = _Evaluated()
 def bound(primitive: Primitive, operands: tuple[Any, ...], params: Params, args: Sequence[Array]) -> Any:
     """Evaluate an equation on operands.
 
-    With plain operands two kinds of primitives do not run but become equations of a stage: those that call Python, of
-    the present stage; those that tell passes something, of the stage that traces `args`.
+    With plain operands two kinds of primitives do not run but become equations of a stage. Those that call Python go to
+    the present stage; those that inform passes go to the stage that traces `args`.
     """
     if (primitive.calls_python or primitive.tells_passes) and not any([type(x) is Tracer for x in operands]):
         stage = present_stage() if primitive.calls_python else stage_of(args)

@@ -53,7 +53,7 @@ def liveness(
     deaths: Mapping[Var, int] | None = None,
     plan_of: Callable[[Any], tuple[Liveness, int]] | None = None,
 ) -> Liveness:
-    """The memory that a program needs, equation after equation as it stands.
+    """The memory that a program needs, equation after equation in its present order.
 
     A value is freed after its last use, or with `deaths` after the number of equations at which Python lets go of it.
     Compiled calls need what their programs need, or with `plan_of` (what their code needs, what it keeps).

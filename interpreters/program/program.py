@@ -112,7 +112,7 @@ class Program:
 
     Outputs are Vars, Python scalars, or (for outputs that do not depend on the inputs) constants' Vars.
     Calling it with one array per input gives the tuple of outputs, which the caller owns. Where an output has a NaN,
-    they are those of the NaN-safe variant `nan_safe`, which a Program has where a derivative was traced that needs one.
+    the outputs are those of the NaN-safe variant `nan_safe`, which exists if a traced derivative needs one.
     """
 
     __slots__ = ("_communicates", "_has_effects", "_hash", "constants", "equations", "inputs", "nan_safe", "outputs")

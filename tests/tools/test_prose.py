@@ -97,6 +97,8 @@ Math::
 
     so many
 
+    f(x)    is so many
+
 Then so many.
 """
 
@@ -133,14 +135,14 @@ class C:
 
 def test_lines_of_a_module_without_its_code() -> None:
     assert found(MODULE, ".py") == [
-        (15, "so-many"),
-        (19, "so-many"),
-        (30, "relative-headline"),
-        (31, "relative-headline"),
-        (33, "so-many"),
-        (35, "relative-headline"),
-        (37, "so-many"),
-        (45, "so-many"),
+        (17, "so-many"),
+        (21, "so-many"),
+        (32, "relative-headline"),
+        (33, "relative-headline"),
+        (35, "so-many"),
+        (37, "relative-headline"),
+        (39, "so-many"),
+        (47, "so-many"),
     ]
 
 

@@ -1,7 +1,6 @@
 """scipy.fft: its transforms on traced and plain arrays; their derivatives are transforms too.
 
-While traced values exist, SciPy's functions reach these as a backend of SciPy's dispatch. They accept `overwrite_x` and
-`workers`, and ignore them.
+While traced values exist, SciPy's functions reach these as a backend; `overwrite_x` and `workers` have no effect.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ def solve_ivp(
     The states, the values of `sol`, and the times and states of events differentiate, in both modes and to any order.
     The choice of steps is a constant. Without `jac`, Radau, BDF and LSODA get exact Jacobians. In compiled code RK23,
     RK45, DOP853 and Radau are native loops, and return the states at `t_eval`; BDF and LSODA call SciPy. A solution
-    that fails there is NaN from the time of the failure on. It is also NaN at times of `t_eval` that turn out to be
-    outside of the span.
+    that fails there is NaN from the failure on, and at times of `t_eval` that turn out to be outside of the span.
 
     Args:
         adjoint: The computation of derivatives. With "discrete", the default of RK23, RK45, DOP853 and Radau, they are

@@ -50,8 +50,7 @@ def quad(
 
     Parameters are the traced values that the integrand reaches: `args`, closures, attributes. The derivative is the
     integral of the integrand's derivative, by quad with the same options. This is wrong if the integrand jumps at a
-    place that depends on a parameter. Split the integral there, with the place as a limit. The error estimate has no
-    derivative.
+    place that depends on a parameter. Split the integral there, at a limit. The error estimate has no derivative.
 
     Raises:
         NotDifferentiableError: `points` or `wvar` is traced, or a limit with a weight of kind "alg" (a TypeError).

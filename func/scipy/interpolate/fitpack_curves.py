@@ -1,8 +1,7 @@
 """FITPACK's curves with traced data: (t, c, k) of splrep and splprep, and the classes of univariate splines.
 
 A spline through the data and one with given knots solve linear systems, and differentiate through them. Smoothing with
-s > 0 chooses knots by the numbers of the data, and then differentiates too (`smoothing.py`). Smoothing of periodic data
-raises an error.
+s > 0 chooses knots by the numbers, and then differentiates too (`smoothing.py`), except that of periodic data.
 """
 
 from __future__ import annotations

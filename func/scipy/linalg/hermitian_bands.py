@@ -50,8 +50,8 @@ def cho_solve_banded(cb_and_lower: Any, b: Array, overwrite_b: bool = False, che
 def cholesky_banded(ab: Array, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factor (…, u + 1, n), as a band, of a Hermitian positive-definite band ab (…, u + 1, n).
 
-    Its derivative is that of the elimination, column by column, so it takes n u² operations. Elements of ab outside the
-    matrix stay unchanged.
+    Its derivative is that of the elimination by columns, of n u² operations. Elements outside the matrix stay
+    unchanged.
     """
     if not holds_traced(ab):
         out: Array = scipy_function("cholesky_banded")(ab, lower=lower, check_finite=check_finite)

@@ -1,7 +1,6 @@
 """Measurements that choose an element of each labelled region: minimum, maximum, median, and their positions.
 
-Sums, means and variances run SciPy's own code; the functions here sort by values. Labels and indices are plain
-integers.
+Sums, means and variances run SciPy's own code; the functions here sort. Labels and indices are plain integers.
 """
 
 from __future__ import annotations

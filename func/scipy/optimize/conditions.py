@@ -202,8 +202,7 @@ def minimum(
 ) -> tuple[Array, Any, Array]:
     """(x, info, multipliers) of a minimum that SciPy finds.
 
-    `minimise(model, *starts, *extra)` returns SciPy's result for a model of plain numbers; the model and extra contain
-    the parameters.
+    `minimise(model, *starts, *extra)` returns SciPy's result for a model of plain numbers and its parameters.
     """
 
     def solve(*parts: Any) -> Any:

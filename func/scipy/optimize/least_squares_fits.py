@@ -93,8 +93,7 @@ def least_squares(
     """scipy.optimize.least_squares, whose solution differentiates, with the Jacobian of func by default.
 
     `x`, `cost`, `fun`, `jac` and `grad` are functions of the parameters in `args`, `kwargs`, `bounds`, `f_scale` and in
-    the closure of `fun`. Their derivatives include the second derivatives of the residuals, which the method of Gauss
-    and Newton omits.
+    the closure of `fun`. Their derivatives include the second derivatives of the residuals, unlike Gauss and Newton.
 
     Example:
         >>> import numpy as np, func

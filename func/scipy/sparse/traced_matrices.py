@@ -67,8 +67,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 class TracedSparse:
     """The methods of func's classes of sparse matrices that replace SciPy's.
 
-    They become methods of each class, which has SciPy's class as its only base, so that an object can change from one
-    to the other.
+    They become methods of each class. Its only base is SciPy's class, so that an object can change between the two.
     """
 
     data: Any

@@ -97,8 +97,7 @@ def _with_powers(rest: Array, *powers: tuple[Array, Array]) -> Array:
 def log_kv(v: Array, z: Array) -> Array:
     """The logarithm of the modified Bessel function K_v(z), z > 0, differentiable by its order.
 
-    The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, between points beyond which nothing
-    remains.
+    The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, on an interval with all of the integral.
     """
     v, z = np.broadcast_arrays(v, z)
     order, at = np.abs(func.stop_gradient(v)), func.stop_gradient(z)

@@ -17,11 +17,11 @@ from func.interpreters.core import Aval, Params, Primitive
 class Code(NamedTuple):
     """A Python expression over `np` and `scipy` with {0}, {1}, ... for the operands.
 
-    out: the text writes the whole of {out}, a C-contiguous array of the output's shape and dtype, and returns it;
-        `plain` is then the text that makes its own output, which 0-d outputs use: it gives scalars where eager does.
-    view: the result is (or may be) a view of operand 0; otherwise it shares memory with no operand.
-    inplace: positions of the operands that may live in {out} themselves, if no other operand does.
-    helpers: functions of `func.backends.array_helpers` that the text calls by name, and those that they call.
+    out: The text writes the whole of {out}, a C-contiguous array of the output's shape and dtype, and returns it.
+        `plain` is then the text that makes its own output; 0-d outputs use it, as it gives scalars where eager does.
+    view: The result is (or may be) a view of operand 0; otherwise it shares memory with no operand.
+    inplace: Positions of the operands that may live in {out} themselves, if no other operand does.
+    helpers: Functions of `func.backends.array_helpers` that the text calls by name, and those that they call.
     """
 
     text: str

@@ -1,9 +1,8 @@
 """NumPy text recorded from a primitive's implementation, which runs on a namespace and on operands that return text.
 
-Shapes, dtypes and parameters are known, so that an implementation may branch on them; it may not branch on elements,
-and it may not assign to elements. Text follows the implementation call by call, but for three shorter forms: a method
-where NumPy's function only calls it, `ufunc.reduce` where NumPy's reduction only calls that, and indices and shapes as
-people write them.
+Shapes, dtypes and parameters are known, so that an implementation may branch on them. It may neither branch on elements
+nor assign to elements. Text follows the implementation call by call, with three shorter forms. It calls a method where
+NumPy's function only calls that, `ufunc.reduce` where NumPy's reduction does, and writes indices as people do.
 """
 
 from __future__ import annotations
@@ -94,10 +93,10 @@ class TextRecorder:
 class Recorded:
     """An array that an implementation computes, as text.
 
-    operand: the position of the operand whose memory the value uses, or may use.
-    call: the function that gave the value and the words of its arguments, where the function takes `out`.
-    into: the text that writes the value into {out}, and the array helpers that it calls.
-    elementwise_operands: the positions of the operands that a ufunc reads as they are, element by element.
+    operand: The position of the operand whose memory the value uses, or may use.
+    call: The function that gave the value and the words of its arguments, where the function takes `out`.
+    into: The text that writes the value into {out}, and the array helpers that it calls.
+    elementwise_operands: The positions of the operands that a ufunc reads unchanged, element by element.
     """
 
     __array_ufunc__ = None  # NumPy's own functions raise for the value: an implementation calls those of `xp`

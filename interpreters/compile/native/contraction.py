@@ -54,9 +54,10 @@ def sums_of_products(
     spec: Spec,
     view: Callable[[ArrayValue], ArrayValue] | None = None,
 ) -> ArrayValue:
-    """Sums of the products of two arrays of one dtype: of booleans they are counts, half precision and bfloat16 are
-    summed in single precision, complex numbers are multiplied part by part. `view` makes the first operand from x, or
-    from its parts."""
+    """Sums of the products of two arrays of one dtype.
+
+    For booleans they are counts; half precision and bfloat16 are summed in single precision, complex numbers multiplied
+    part by part. `view` makes the first operand from x, or from its parts."""
 
     def product(x: ArrayValue, y: ArrayValue) -> ArrayValue:
         return _product(context, x if view is None else view(x), y, spec)
@@ -88,8 +89,9 @@ def _streamed(
     y_labels: Sequence[int],
     out: Sequence[int],
 ) -> ArrayValue:
-    """The product of a large array and one with some of its axes, as a loop over the large one: other loops over it
-    join in, so that it is read once."""
+    """The product of a large array and one with some of its axes, as a loop over the large one.
+
+    Other loops over the large array join in, so that it is read once."""
     order = list(range(len(x_labels)))
     if x.root is not None and x.root.ref is not None:
         strides = context.storage.ref(x).strides
@@ -131,8 +133,9 @@ def _product(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Sp
 
 
 def _sums_rows(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Spec) -> bool:
-    """Whether arrays of one layout are multiplied and summed over their slowest axes: then a loop over rows adds whole
-    rows, where products of vectors would read with strides."""
+    """Whether arrays of one layout are multiplied and summed over their slowest axes.
+
+    Then a loop over rows adds whole rows, where products of vectors would read with strides."""
     if list(spec.x) != list(spec.y) or not spec.out or x.shape[-1] < WIDE_ROW or spec.x[-1] not in spec.out:
         return False
     return all([v.root is not None and context.storage.ref(v).strides[-1] == 1 for v in (x, y)])

@@ -139,8 +139,9 @@ LOOPS = ("scan_call", "while_call")
 
 
 def _ahead(program: Program, carries: range) -> tuple[Program | None, Program]:
-    """The body of a loop in two programs: the loops inside it that do not need the carries, and the rest, which takes
-    the outputs of the first as further inputs. Without such loops, or without others, there is no first one."""
+    """The body of a loop in two programs: the loops inside it that do not need the carries, and the rest.
+
+    The second one takes the outputs of the first as further inputs. There is no first one if either part is empty."""
     depends = {program.inputs[place] for place in carries}
     needed: set[Var] = set()
     has_others = False

@@ -118,7 +118,7 @@ class DeviceProgram:
         native = translate(self.program, False, self.donated, libraries=False)
         try:
             plan = device_plan(native, False, "tf32" in self.options)
-        except MissingForm:  # outputs come after a look at errors
+        except MissingForm:  # outputs come after a check for errors
             return None
         return None if plan.reports else plan
 
@@ -140,8 +140,9 @@ class DeviceProgram:
             return self._again
 
     def _variant(self) -> Any:
-        """The plan of the NaN-safe variant, if it is native as a whole and the host decides nothing in it; else the
-        function that runs it."""
+        """The plan of the NaN-safe variant, or the function that runs it.
+
+        It is a plan if the variant is native as a whole and the host decides nothing in it."""
         variant = getattr(self.nan_safe, "variant", None)
         if variant is None:
             return self.nan_safe

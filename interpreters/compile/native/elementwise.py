@@ -72,10 +72,10 @@ def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> A
 def by_scipy(context: TranslationContext, ufunc: Any) -> ArrayValue:
     """A ufunc of SciPy as the C function that it calls for every element, on operands in the dtypes of that function.
 
-    SciPy computes in double precision what has no form in single precision.
+    Functions without a form in single precision use SciPy's double precision.
     """
     if ufunc is None:
-        raise NotNative(f"{context.equation.primitive.name}, which is no ufunc")
+        raise NotNative(f"{context.equation.primitive.name}, which is not a ufunc")
     name, loop = ufunc.__name__, loop_of(context, ufunc)
     dtypes = loop
     if not scipy_function(name, dtypes) and name not in IN_SINGLE:
@@ -138,7 +138,7 @@ def _comparison(context: TranslationContext) -> ArrayValue:
 
 
 def _fits(x: ArrayValue, dtype: DType) -> bool:
-    """Whether an integer dtype contains x, as far as is known."""
+    """Whether an integer dtype contains x, as far as known."""
     if x.root is None:
         bounds = np.iinfo(dtype)
         return bool(bounds.min <= int(x.number) <= bounds.max)

@@ -71,10 +71,11 @@ def compile_native(
     nan_safe: Run | None = None,
     eager: bool = False,
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
-    """A program as a function of host arrays; the compiled code, if it is native as a whole; the program of its parts,
-    if it was cut. All are None without a compiler, or if NumPy alone is as fast. The code writes outputs into the
-    memory of inputs in `donated` if possible: `NativeExecutable.overwrites`. A pass of `eager` code is native as a
-    whole, but for large products of NumPy's, or not at all."""
+    """(a program as a function of host arrays, its code if native as a whole, the program of its parts if cut).
+
+    All are None without a compiler, or if NumPy alone is as fast. The code writes outputs into the memory of inputs in
+    `donated` if possible: `NativeExecutable.overwrites`. A pass of `eager` code is native as a whole, except for large
+    products of NumPy, or not at all."""
     if not is_available():
         return None, None, None
     if eager:

@@ -1,8 +1,8 @@
 """Backward passes of eager code whose large products are NumPy's, in turns with native code.
 
 The threads of NumPy's BLAS wait for the next product in a busy loop, for up to tens of milliseconds after one. Eager
-code has just multiplied by them, so the threads of native code, which would multiply by SciPy's BLAS, find their cores
-taken: the pass of a network with batches of 1,024 took 1.5 times as long as alone. The same threads go on with NumPy's
+code has just multiplied by them. So the threads of native code, which would multiply by SciPy's BLAS, find their cores
+taken. The pass of a network with batches of 1,024 took 1.5 times as long as alone. The same threads go on with NumPy's
 products at once. The bits are those of eager code, which depend on the number of BLAS's threads anyway.
 """
 
@@ -59,7 +59,8 @@ def in_turns(program: Program, products: set[int], compile_part: Compile) -> InT
         nonlocal is_native
         run, native = compile_part(part)
         is_native = is_native and native is not None
-        # Outputs of one part are mostly operands of the next: what each kept for its next call would add up.
+        # Outputs of one part are mostly operands of the next: the memory that each one keeps for its next call would
+        # add up.
         return (run if native is None else native.strict_stub(run, keeps_outputs=False)), native
 
     turns = InTurns(with_compiled_parts(program, _late_parts(program, products), compiled))
@@ -67,8 +68,10 @@ def in_turns(program: Program, products: set[int], compile_part: Compile) -> InT
 
 
 def _late_parts(program: Program, products: set[int]) -> list[tuple[bool, list[Equation]]]:
-    """Products and native equations in turns. A native equation does not run before its place in the program: the slope
-    of a layer comes just before its use, and slopes of all layers at once would be in memory for long."""
+    """Products and native equations in turns.
+
+    A native equation does not run before its place in the program: the slope of a layer comes just before its use.
+    Slopes of all layers at once would be in memory for long."""
     parts: list[tuple[bool, list[Equation]]] = []
     waiting: list[Equation] = []
     made_there: set[Any] = set()

@@ -22,7 +22,7 @@ DOUBLE = np.dtype(np.float64)
 OF_WHOLE_ORDER = frozenset({"jv", "jve", "yv", "yve", "yn", "iv", "ive", "kv", "kve", "kn", "expn"})
 """Functions whose forms in C take whole orders."""
 WITH_SLOPES = frozenset({"ellipk", "ellipkm1", "ellipe"})
-"""Functions whose first derivative, which is a parameter of theirs, has a form in C."""
+"""Functions whose first derivative, a parameter, has a form in C."""
 TABLE = 512
 """Roots of unity of the longest transform that has them as constants; longer ones compute them."""
 
@@ -81,7 +81,7 @@ def _special(context: TranslationContext) -> ArrayValue:
     if kind_of(dtype) != "f" or dtype.itemsize > 8:
         raise NotNative(f"{name} of {dtype}")
     if name in OF_WHOLE_ORDER and not _is_whole(context, context.args[0]):
-        raise NotNative(f"{name} of an order that may be no whole number")
+        raise NotNative(f"{name} of an order that may not be a whole number")
     order = context.params.get("order", 0)
     if order > (name in WITH_SLOPES):
         raise NotNative(f"the derivative of order {order} of {name}")

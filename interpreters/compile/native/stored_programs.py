@@ -1,9 +1,8 @@
-"""Compiled programs on disk: they spare a process the passes, rules and printers for a program that any process has
-compiled.
+"""Compiled programs on disk: they spare processes the passes, rules and printers for programs compiled before.
 
 An entry of the cache has the interface of the native program and the key of its object code. The key of an entry is the
-fingerprint of the traced program, with calls inlined, and of everything else on which the code depends: the sources of
-func, the versions of NumPy and SciPy, the processor, the options.
+fingerprint of the traced program, with calls inlined, and of everything else on which the code depends. These are the
+sources of func, the versions of NumPy and SciPy, the processor and the options.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ def _unpacked(content: bytes, program: Program) -> tuple[Interface, str]:
             interface.constants.append(array)
             start += int(size)
         else:
-            raise ValueError(f"{kind!r} is no part of an entry")
+            raise ValueError(f"{kind!r} is not a part of an entry")
     return interface, code
 
 

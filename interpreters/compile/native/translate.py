@@ -63,9 +63,10 @@ def translate(
     libraries: bool = True,
     is_printed: bool = False,
 ) -> NativeProgram:
-    """The program's items, with places for all memory. If `checked`, they report a NaN in an output. They may write
-    outputs into the memory of `donated` inputs. Raises NotNative for an equation without a native form; without
-    `libraries` that includes linear algebra. `is_printed` adds the forms of printed code."""
+    """The program's items, with places for all memory; if `checked`, they report a NaN in an output.
+
+    They may write outputs into the memory of `donated` inputs. Raises NotNative for an equation without a native form;
+    without `libraries` that includes linear algebra. `is_printed` adds the forms of printed code."""
     if is_printed:
         importlib.import_module("func.interpreters.compile.native.printed")
     return Translator(program, libraries=libraries, is_printed=is_printed).native(checked, donated)

@@ -96,7 +96,7 @@ MAX_ROUNDS_IF_LONG = 2
 
 
 def clean(program: Program) -> Program:
-    """The program without equations that are not needed or there twice."""
+    """The program without unneeded and duplicate equations."""
     for apply_pass in map(validated, CLEANING):
         program = apply_pass(program)
     return program

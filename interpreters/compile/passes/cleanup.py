@@ -34,7 +34,7 @@ def eliminate_dead_code(program: Program) -> Program:
 def pin_messages(program: Program) -> Program:
     """The program with an output of each equation that communicates among its outputs, behind its own.
 
-    What passes find depends on constants and shapes, which may differ between processes. So they may not find that a
+    Findings of passes depend on constants and shapes, which may differ between processes. So no pass may find that a
     message is useless: others would wait for it.
     """
     pinned = [equation.outputs[0] for equation in program.equations if equation.communicates]

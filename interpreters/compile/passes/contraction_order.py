@@ -70,7 +70,7 @@ class Chain(NamedTuple):
 
 
 def _reorder_chain(rw: Rewriter, out: Var, x: Any, y: Any, labels: Spec) -> Any:
-    """Nested contractions, of which the inner ones are used once, in the cheapest order; None where they stay."""
+    """Nested contractions in the cheapest order, if inner ones are used once; None where they stay."""
     if out.dtype.kind not in "fc" or not (_is_inner(rw, x) or _is_inner(rw, y)):
         return None
     sizes: dict[int, int] = {}
@@ -269,8 +269,9 @@ def _factor_out(rw: Rewriter, pairs: Sequence[Pair], place: int, out: Var) -> li
 
 
 def _is_worth_joining(labels: Spec, pairs: Sequence[Pair], out: Var) -> bool:
-    """True for three or more pairs that differ in the length of one summed label at most, if copying the operands
-    costs less than the calls and additions that joining saves."""
+    """True for three or more pairs that differ in at most one summed length, if joining them saves time.
+
+    It costs copies of the operands, and saves calls and additions."""
     number = len(pairs)
     copied = sum([x.size + y.size for x, y in pairs])
     if number < 3 or copied > CALL * (2 * number - 5) + 2 * number * out.size:

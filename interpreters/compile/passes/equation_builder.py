@@ -114,10 +114,10 @@ class EquationBuilder(Definitions):
     def interpret(
         self, values: dict[Any, Any], apply_rule: Callable[[Equation, tuple[Any, ...]], Any], lower: Callable[..., Any]
     ) -> Program:
-        """The source evaluated on structured values in place of variables; the source itself where there are none.
+        """The source evaluated on structured values in place of variables; the source itself without structured values.
 
-        `values` holds the structured constants. apply_rule(equation, operands) returns the structured value of an
-        output, or None. lower(value, var) returns a variable with the value, to replace `var` where no rule applies.
+        `values` has the structured constants. An equation's structured value is apply_rule(equation, operands), or
+        None. Where no rule applies, lower(value, var) returns a variable with the value, to replace `var`.
         """
         changed = False
         for equation in self.source.equations:
@@ -162,7 +162,7 @@ def implements(replacement: Any, out: Var) -> bool:
 
 
 def count_uses(program: Program) -> dict[Any, int]:
-    """For each variable the number of operands and outputs that it is."""
+    """For each variable the number of its uses as an operand or output."""
     uses: dict[Any, int] = {}
     for equation in program.equations:
         for x in equation.inputs:

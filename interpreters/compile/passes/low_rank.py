@@ -1,7 +1,7 @@
 """Low-rank structure: sums over outer products as products of sums, Σᵢⱼ (uᵢ vⱼ)² = Σᵢ uᵢ² · Σⱼ vⱼ².
 
-A contraction that sums nothing, like the gradient of a weight matrix for each sample of a batch, stays a pair of
-factors through the primitives with a rule here:
+A contraction that sums nothing, like the gradient of a weight matrix for each sample of a batch, is a pair of factors.
+It stays one through the primitives with a rule here:
 
     f(u v) = f(u) f(v) for squares, powers and absolute values,    (u v) y = (u y) v,    (u v)(u' v') = (u u')(v v').
 
@@ -419,7 +419,7 @@ RULES: dict[str, Rule] = {
 
 
 def exploit_outer_products(program: Program) -> Program:
-    """Leave out outer products of which only sums are needed."""
+    """Leave out outer products whose sums alone are needed."""
     starts = {equation.outputs[0] for equation in program.equations if _is_outer_product(equation)}
     while starts:
         builder = ProductBuilder(program)

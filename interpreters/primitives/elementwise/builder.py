@@ -69,7 +69,7 @@ class Elementwise(Pointwise):
         """Whether a partial computes with operands that may be of other dtypes than the output."""
         self.keeps = tuple([self._needed_by(mask) for mask in range(1 << self.arity)])
         self.fast: Any = None
-        """What grad_fast makes of the primitive when it is first recorded."""
+        """The fast forms that grad_fast makes of the primitive at its first record."""
 
     def _needed_by(self, mask: int) -> tuple[bool, ...]:
         """The members of (x, y, ..., out) that the pullback needs for the active arguments in the bit mask."""
@@ -160,7 +160,7 @@ def scale(factor: Array, direction: Array, adjoint: bool, selects: int) -> Array
 
 
 SHARES = 2
-"""In the place of a true `selects`: the factor is the share of a choice, so a zero is no choice also where its own
+"""In the place of a true `selects`: the factor is the share of a choice. So a zero is not a choice even where its own
 derivative, at ties, is not zero."""
 
 

@@ -1,9 +1,9 @@
-"""Conventions: what a first derivative follows at a point where the function has none, and no further one does.
+"""Conventions: a first derivative at a point where the function has none; further derivatives are undetermined.
 
-The partial of |x| at zero is zero by convention. Its own derivative there is not that of a constant: it is
-undetermined, since |x|² and cos |x| have right second derivatives that the convention does not know. So a rule that
-follows a convention returns its partial by `by_convention`, which makes the next derivative NaN at these points alone.
-A convention is a factor of a (co)tangent, never a tangent itself: what is linear in a tangent is transposed.
+The partial of |x| at zero is zero by convention. Its own derivative there is undetermined, not that of a constant:
+|x|² and cos |x| have second derivatives that the convention does not know. So a rule that follows a convention returns
+its partial by `by_convention`, which makes the next derivative NaN at these points alone. A convention is a factor of a
+(co)tangent, never a tangent itself, since transposition needs linearity in tangents.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ undetermined: Elementwise = elementwise(
 revalued: Elementwise = elementwise(
     "revalued", None, 1, impl=lambda xp, value, x: _value(xp, value, x, False), view=_is_operand, cost=0
 )
-"""The value of the first operand with the derivative of the second: of the square of a norm, which has one where the
-norm has none."""
+"""The value of the first operand with the derivative of the second: that of a square of a norm exists at zero."""
 
 
 def on_arrays(code: Callable[..., Any]) -> Callable[[F], F]:
-    """`@on_arrays(code)`: what a rule computes on plain arrays, or None where `code` does not know it."""
+    """`@on_arrays(code)`: the result of a rule on plain arrays by `code`, or None where `code` has none."""
 
     def mark(rule: F) -> F:
         rule.on_arrays = code  # type: ignore[attr-defined]
@@ -149,4 +148,4 @@ def isolated_by_convention(value: Array, singular: Callable[[], Array], x: Array
 
 
 CONVENTIONS = frozenset({conventional, isolated, revalued, undetermined})
-"""What only derivatives read: each is its first operand."""
+"""Primitives that only derivatives read: each is its first operand."""

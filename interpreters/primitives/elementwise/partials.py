@@ -1,8 +1,8 @@
 """Partial derivatives of elementwise primitives: the values that they need, and how they scale a direction.
 
-A partial is a function. The names of its arguments say what it needs among the arguments `x`, `y`, `z` and the output
+A partial is a function. The names of its arguments tell what it needs among the arguments `x`, `y`, `z` and the output
 `out` of the primitive; a pullback saves these values. A name alone is that value itself, a number is a constant
-partial, None is no derivative. A tuple is a product: its factors scale a direction one after the other, since the
+partial, and None means no derivative. A tuple is a product: its factors scale a direction one after another, since the
 product itself may leave the range of numbers. A factor whose first argument is `direction` returns the scaled
 direction.
 """
@@ -23,7 +23,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import convert
 
 Factor: TypeAlias = Callable[..., Array] | str
-"""A function of what it names, or the name of a saved value."""
+"""A function of the values that it names, or the name of a saved value."""
 Rule: TypeAlias = Factor | tuple[Factor, ...] | int | None
 """A factor, several of them for their product, a constant, or None for no derivative."""
 _NAMES = ("x", "y", "z")
@@ -50,7 +50,7 @@ class Partial:
         elif callable(rule) and not self.factors:
             names = _parameters(rule)
         self.maps: Any = rule if tuple(names[:1]) == ("direction",) else None
-        """A rule of the direction and what else it names."""
+        """A rule of the direction and of the values that it names."""
         if self.maps is not None:
             names, self.rule = names[1:], _at_one(self.maps)
         self.needs: tuple[int, ...] = tuple([places[name] for name in names])
@@ -149,7 +149,7 @@ def is_followed(value: Array) -> bool:
 
 
 def is_checked_for_nan(value: Array) -> bool:
-    """Whether a value is staged in a program that runs its NaN-safe variant where an output has a NaN."""
+    """Whether a value is traced by a program that runs its NaN-safe variant where an output has a NaN."""
     while type(value) is Tracer:
         owner = value._interpreter
         if owner.checks_nan is not None:

@@ -29,7 +29,7 @@ from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.structural.shapes import align_ranks
 
 HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS
-"""What NumPy computes on without giving up Python scalars: arrays and NumPy scalars."""
+"""Types on which NumPy computes without giving up Python scalars: arrays and NumPy scalars."""
 
 _MOST_AVALS = 256
 """Avals of outputs that a primitive remembers: those of a long program are few."""
@@ -87,9 +87,9 @@ class Pointwise(Primitive):
         return self(*align_ranks(size, batched, args))
 
     def compute(self, args: tuple[Array, ...]) -> Array:
-        """Run on what is no traced array; arithmetic on nothing but Python scalars gives a Python scalar, as in Python.
+        """Run on values that are not traced; arithmetic on Python scalars alone gives a Python scalar, as in Python.
 
-        Lists become arrays first, which are traced where something in them is.
+        Lists become arrays first, traced ones if they contain a traced value.
         """
         for arg in args:
             if isinstance(arg, (list, tuple)):

@@ -283,9 +283,9 @@ log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), cost=1
 
 
 def _part_of_two(x: Array, y: Array, power: Callable[[Array], Array], rate: float) -> Array:
-    """1 / (1 + b^(y - x)) of a base b and the logarithm of it, `rate`; equal ones have a half each, also infinite ones.
+    """1 / (1 + b^(y - x)) of a base b and its logarithm `rate`; equal operands have a half each, also infinite ones.
 
-    The rounding error of y - x, which the power would magnify, is made up for. Source: D. E. Knuth, The Art of Computer
+    It corrects the rounding error of y - x, which the power would magnify. Source: D. E. Knuth, The Art of Computer
     Programming 2 (1997), section 4.2.2, theorem B.
     """
     apart = where(equal(x, y), full_like(x, 0, ()), subtract(y, x))
@@ -345,7 +345,7 @@ def plus_one(x: Array) -> Array:
 one_minus_square: Elementwise = formula(
     "one_minus_square", lambda x: multiply(subtract(1, x), add(x, 1)), lambda x: multiply(x, -2)
 )
-"""1 - x², exact to the last digits also beside 1 and -1."""
+"""1 - x², exact to the last digits also near 1 and -1."""
 
 
 sine_of_arccos: Elementwise = formula(
@@ -366,7 +366,7 @@ def sine_of_angle(x: Array) -> Array:
 
 
 def _one_plus_and_minus_ix(x: Array) -> tuple[Array, Array]:
-    """1 + i x and 1 - i x of complex x, exact beside i and -i, with the signs of zeros, which tell sides of cuts."""
+    """1 + i x and 1 - i x of complex x, exact near i and -i, with the signs of zeros, which tell sides of cuts."""
     return make_complex(subtract(1, imag(x)), real(x)), make_complex(add(imag(x), 1), negative(real(x)))
 
 

@@ -132,14 +132,14 @@ def _negligible(s: Array) -> float:
 
 
 def _singular_adjugate_tangent(a: Array, da: Array) -> Array:
-    """In a fixed basis of singular vectors, M = Uᴴ A V = N K: N is M with a shift τ on the diagonal where singular
-    values are zero (the diagonal projector E), and K = N⁻¹ M = I - Y with Y = τ N⁻¹ E. So K differs from the identity
-    in the columns of E only, and with Z = E K E
+    """M = Uᴴ A V = N K in a fixed basis of singular vectors, where N is M with a shift τ on the diagonal where singular
+    values are zero (the diagonal projector E). K = N⁻¹ M = I - Y with Y = τ N⁻¹ E differs from the identity only in
+    the columns of E, and with Z = E K E
 
         adj M = adj(K) adj(N),  adj K = (I - E) det Z + (E + (I - E) Y) adj Z,  adj N = det(N) N⁻¹,
 
-    where the determinant and the adjugate of Z, a polynomial, are those of the block in E. Nothing is divided by zero,
-    and U, V, E and τ are constants: the derivative of this, which is taken here, has all further ones.
+    where the determinant and the adjugate of Z, a polynomial, are those of the block in E. There is no division by
+    zero. U, V, E and τ are constants: the derivative of this formula, taken here, has all further ones.
     """
     n = shape_of(a)[-1]
     u, s, vh = [stop_gradient(x) for x in svd(a, full_matrices=True)]

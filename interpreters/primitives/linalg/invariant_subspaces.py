@@ -1,9 +1,9 @@
 """Bases of the invariant subspaces of matrices, which are smooth also where eigenvalues meet.
 
-Where eigenvalues are equal, their vectors are not smooth, the span of these is. `invariant_basis` is a basis U of such
-spans, with a block of Λ = U⁻¹ A U for each, and unitary for Hermitian A. Its derivative never mixes the vectors of one
-block, and its value are the eigenvectors. So the rule of a simple eigenvalue has derivatives of every order,
-independent of its neighbours: they have a part in it as a block.
+Where eigenvalues are equal, their vectors are not smooth, but the span of these is. `invariant_basis` is a basis U of
+such spans, unitary for Hermitian A, with a block of Λ = U⁻¹ A U for each. Its derivative never mixes the vectors
+of one block, and its value is the eigenvectors. So the rule of a simple eigenvalue has derivatives of every order,
+independent of its neighbours, which take part as a block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Primitives that passes put in the place of others where the factors of a matrix are known.
+"""Primitives by which passes replace others where the factors of a matrix are known.
 
 The primitives `factored_…` take the matrix and its LU factors. The factors only save work: they are constants to every
 derivative, which is by the matrix.

@@ -97,7 +97,7 @@ def hermitian_part(x: Array) -> Array:
 
 
 def from_triangle(x: Array, lower: bool, hermitian: bool = True) -> Array:
-    """The Hermitian (or symmetric) matrix of which a routine reads one triangle; the other one has no part in it.
+    """The Hermitian (or symmetric) matrix of which a routine reads one triangle; the other triangle has no effect.
 
     Directions go through it as matrices do: it is linear over the reals.
     """
@@ -111,7 +111,7 @@ def from_triangle(x: Array, lower: bool, hermitian: bool = True) -> Array:
 def onto_triangle(x: Array, lower: bool) -> Array:
     """The gradient with respect to one triangle, where x is that with respect to the whole Hermitian matrix.
 
-    What is off the diagonal stands in two places of the matrix, and counts twice.
+    Elements off the diagonal are in two places of the matrix, and count twice.
     """
     inside = keep_where(add(x, x), (lambda i, j: j < i) if lower else (lambda i, j: j > i))
     diagonal = convert(real(x), dtype=core.dtype_of(x)) if core.dtype_of(x).kind == "c" else x
@@ -135,12 +135,12 @@ def diagonal_of(x: Array) -> Array:
 
 
 def along_columns(s: Array) -> Array:
-    """s_j as (…, 1, n): what scales columns."""
+    """s_j as (…, 1, n), to scale columns."""
     return expand(s, (len(core.shape_of(s)) - 1,))
 
 
 def along_rows(s: Array) -> Array:
-    """s_i as (…, n, 1): what scales rows."""
+    """s_i as (…, n, 1), to scale rows."""
     return expand(s, (len(core.shape_of(s)),))
 
 
@@ -181,7 +181,7 @@ def same_aval(x: Aval, **params: Any) -> Aval:
 
 
 def real_part(x: Array) -> Array:
-    """The real part of complex arrays; real ones as they are."""
+    """The real part of complex arrays; real ones unchanged."""
     return real(x) if core.dtype_of(x).kind == "c" else x
 
 
@@ -201,7 +201,7 @@ def largest(values: Array) -> Array:
 
 
 def safe_reciprocal(gap: Array, scale: Array) -> Array:
-    """1 / gap, and zero where the gap is lost in the rounding of an n by n problem: what is undetermined is dropped."""
+    """1 / gap, and zero where rounding of an n by n problem hides the gap: it drops undetermined parts."""
     tiny = multiply(scale, float(np.finfo(core.dtype_of(scale)).eps) * 4 * max(core.shape_of(gap)[-1], 1))
     degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
     unit = full_like(gap, 1, ())
@@ -216,7 +216,7 @@ def are_equal(w: Array, others: Array) -> Array:
 
 
 class Cusps(NamedTuple):
-    """Eigenvalues or singular values of which some may be equal: what they move with, and the whole spectrum."""
+    """Eigenvalues or singular values, some of which may be equal, with their source and the whole spectrum."""
 
     values: Array
     everyone: Array
@@ -337,7 +337,7 @@ def turn_to_real(numbers: Array, tangent: Array) -> Array:
     """i c, where turning by the phase c keeps complex numbers real that LAPACK makes real; zero where one is zero.
 
     The phases of eigenvectors and singular vectors follow from LAPACK's reduction to a tridiagonal or bidiagonal
-    matrix: a Householder matrix that begins (or ends) with a unit vector leaves one row of the vectors real.
+    matrix. A Householder matrix that begins (or ends) with a unit vector leaves one row of the vectors real.
     Source: E. Anderson et al. (1999), LAPACK Users' Guide, sections 2.4.4 and 2.4.6.
     """
     scale = reshape(largest(numbers), shape=(*core.shape_of(numbers)[:-1], 1))

@@ -4,9 +4,9 @@ The Fréchet derivative L(A, E) of a matrix function f at A in the direction E i
 size: f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]]. Source: R. Mathias (1996), "A chain rule for matrix
 functions and applications", SIAM J. Matrix Anal. Appl. 17, theorem 2.1.
 
-L is a separate primitive, linear in E. Differentiating the identity by A gives the next order as L at the matrix of
-twice the size in the direction diag(dA, dA), so every order is available. Since f(Aᴴ) = f(A)ᴴ, the adjoint of L(A, ·)
-is L(Aᴴ, ·).
+L is a separate linear primitive of E with derivatives of every order: differentiating the identity by A gives the next
+one. This is L at the matrix of twice the size, in the direction diag(dA, dA). Since f(Aᴴ) = f(A)ᴴ, the adjoint of
+L(A, ·) is L(Aᴴ, ·).
 """
 
 from __future__ import annotations

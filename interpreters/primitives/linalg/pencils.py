@@ -46,8 +46,8 @@ from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
 
 Subset: TypeAlias = tuple[int, int, float | None, float | None] | None
-"""The first index of the eigenvalues and the one behind the last; values that bound them, where LAPACK is to search
-between values, which gives vectors of other signs. None: all eigenvalues."""
+"""The first index of the eigenvalues and the one behind the last, then values that bound them. With these LAPACK
+searches between values, which gives vectors of other signs. None: all eigenvalues."""
 
 
 def _is_subset(value: Any, avals: Sequence[Aval], params: Any) -> bool:
@@ -224,8 +224,8 @@ def _length(columns: Array, b: Array, kind: int) -> Array:
 def _with_real_row(v: Array, dv: Array, b: Array, db: Any, kind: int, lower: bool) -> Array:
     """The tangent of the vectors V, whose phases are those of the vectors Y of the matrix that LAPACK reduces.
 
-    For the lower triangle B = L Lᴴ, and Y = Lᴴ V, or L⁻¹ V for kind 3, has a real first row: that of B V, or of V. For
-    the upper one B = Uᴴ U, and Y = U V, or U⁻ᴴ V, has a real last row: that of V, or of B⁻¹ V.
+    For the lower triangle B = L Lᴴ, Y = Lᴴ V (kind 3: L⁻¹ V) has a real first row, that of B V (kind 3: of V).
+    For the upper one B = Uᴴ U, Y = U V (kind 3: U⁻ᴴ V) has a real last row, that of V (kind 3: of B⁻¹ V).
     """
     if dtype_of(v).kind != "c" or shape_of(v)[-1] == 0 or lower is (kind == 3):
         return with_real_row(v, dv, lower)
@@ -314,7 +314,7 @@ eigh_tridiagonal: Primitive = general(
     multiple=True,
     cost=costs.tridiagonal(4, 3),
 )
-"""Eigenvalues and vectors of real symmetric tridiagonal matrices: diagonal (…, n), the one beside it (…, n - 1)."""
+"""Eigenvalues and vectors of real symmetric tridiagonal matrices: diagonal (…, n), off-diagonal (…, n - 1)."""
 
 
 def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:

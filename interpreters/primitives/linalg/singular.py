@@ -57,8 +57,8 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     """With P = Uᴴ dA V: ds = Re diag P, and dU = U ω, dV = V η for antihermitian ω, η with ω S + dS - S η = P.
 
     The Hermitian part of P is (s_j - s_i) (ω + η) / 2, its antihermitian part (s_j + s_i) (ω - η) / 2. On the diagonal
-    only ω - η is determined (by i Im P / s): a complex pair of vectors may turn together, and turns so that the first
-    component of one of them stays real, as LAPACK makes it: of V's, or of U's if the matrix is wide.
+    only ω - η is determined (by i Im P / s): a complex pair of vectors may turn together. It turns so that the first
+    component of one of them stays real, as in LAPACK: that of V, or of U if the matrix is wide.
     Columns that only one of U and V has: U₂ᴴ dU₁ = U₂ᴴ dA V S⁻¹, and full factors stay unitary.
     Sources: M. Giles (2008), section 3.2; J. Townsend (2016), "Differentiating the singular value decomposition";
     Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659, for complex matrices.
@@ -197,9 +197,9 @@ def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: b
 
 
 def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
-    """For P = V g(S) Uᴴ with g(s) = 1/s of the kept values and 0 of the others: in the basis of singular vectors the
-    Hermitian part of Uᴴ dA V is multiplied by (g_i - g_j) / (s_i - s_j), the antihermitian one by (g_i + g_j) /
-    (s_i + s_j), and what leads out of the span by g / s. Equal kept values have the limit -1 / (s_i s_j)."""
+    """For P = V g(S) Uᴴ with g(s) = 1/s of the remaining values, 0 of the others, in the basis of singular vectors.
+    There (g_i - g_j) / (s_i - s_j) multiplies the Hermitian part of Uᴴ dA V, and (g_i + g_j) / (s_i + s_j) the other
+    one. The part that leads out of the span gets g / s. Equal remaining values have the limit -1 / (s_i s_j)."""
     u, s, vh = svd(a, full_matrices=False)
     v = mH(vh)
     scale = reshape(largest(s), shape=(*shape_of(s)[:-1], 1))

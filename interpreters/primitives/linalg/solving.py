@@ -86,8 +86,7 @@ known_factor: Linear = core.linear(
     mask="elementwise",
     covers=True,
 )
-"""The identity, of what `cholesky` has returned before this program, or is linear in that: a triangle whose diagonal is
-real."""
+"""The identity, for results of `cholesky` before this program or values linear in them, with a real diagonal."""
 
 FACTORS = frozenset({cholesky, known_factor})
 """The primitives whose output is a Cholesky factor."""

@@ -1,9 +1,9 @@
 """Eigenvalues and eigenvectors, of Hermitian and of general matrices.
 
-Undetermined parts of degenerate spectra are dropped: functions that do not depend on the choice of a basis inside an
-eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their first derivative there. From
-the second order on it is not determined by what is known of each eigenvalue, and NaN (`cusps`). Those by a simple
-eigenvalue among equal ones, and by its vector, are right to every order (`invariant_subspaces`).
+Undetermined parts of degenerate spectra are dropped. Functions that are independent of the basis inside an eigenspace
+(symmetric functions of eigenvalues, projectors to eigenspaces) have their first derivative there. From
+the second order on, the data of single eigenvalues do not determine it, and it is NaN (`cusps`). Derivatives by a
+simple eigenvalue among equal ones, and by its vector, are right to every order (`invariant_subspaces`).
 """
 
 from __future__ import annotations

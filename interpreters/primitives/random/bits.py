@@ -1,8 +1,8 @@
 """Random words from keys: a counter-based generator, whose element i is a function of (key, i) alone.
 
-Keys are uint32 arrays whose last axis has length two; all axes before it are a batch, so that mapping a draw over
-keys is the same computation on more keys. The counter is 64 bits wide and its two highest bits tell apart what a key
-is used for: 00 draws, 01 folding in a number, 10 splitting.
+Keys are uint32 arrays whose last axis has length two. All axes before it are a batch, so that a map of a draw over keys
+is the same computation on more keys. The counter is 64 bits wide. Its two highest bits distinguish the uses of a key:
+00 draws, 01 folding in a number, 10 splitting.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ wald: Primitive = general(
 )
 """Inverse Gaussian variates of unit scale: keys (…, 2) and means (…, *shape).
 
-For a given key a variate jumps, as its mean moves, between the two roots of the method; its derivative is that at a
+For a given key a variate jumps, as its mean moves, between the two roots of the method. Its derivative is that at a
 fixed quantile, which the distribution of the variates follows.
 """
 

@@ -1,6 +1,6 @@
 """Variates of distributions with parameters: gamma, Poisson and binomial, each of keys (…, 2) and parameters.
 
-Gamma variates are on a logarithmic scale and have a derivative by the shape parameter, to any order: a sample moves
+Gamma variates are on a logarithmic scale and have a derivative by the shape parameter, to any order. A sample moves
 with its parameter so that its distribution function keeps its value (implicit reparameterisation), which gives
 dy/da = -(∂F/∂a) / (∂F/∂y).
 Source: M. Figurnov, S. Mohamed, A. Mnih (2018), Implicit reparameterization gradients.

@@ -18,7 +18,7 @@ from func.interpreters.primitives.structural.shapes import convert
 
 
 def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array], cost: float) -> Primitive:
-    """A primitive with a parameter `order`: the function's derivative of that order, whose own slope is given."""
+    """A primitive with a parameter `order`, the function's derivative of that order; the caller states its slope."""
 
     def aval(x: Aval, *, order: int) -> Aval:
         return Aval(x.shape, x.dtype if x.dtype.kind in "fc" else np.float64)

@@ -1,7 +1,7 @@
 """Carlson's symmetric elliptic integrals and Jacobi's elliptic functions. DLMF 19.18 and 22.13.
 
-The integral R_D with two equal arguments, one of which is the last, has a first derivative that none of SciPy's
-functions gives: there the derivatives of R_D and R_J are NaN.
+Where two arguments of R_D are equal, one of them the last, none of SciPy's functions gives its first derivative. There
+the derivatives of R_D and R_J are NaN.
 """
 
 from __future__ import annotations

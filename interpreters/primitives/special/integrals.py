@@ -230,7 +230,7 @@ publish(hyperu, "a b x", "Tricomi's function U(a, b, x), x > 0; no derivative by
 
 
 def _unavailable(function: str, argument: str) -> Any:
-    """`missing` for a partial that is given everything."""
+    """`missing` for a partial of all arguments."""
     raise_missing = missing(function, argument)
     return lambda *values: raise_missing()
 

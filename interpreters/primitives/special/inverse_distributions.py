@@ -65,8 +65,8 @@ TINY = 1e-35
 def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str, Slope]) -> Primitive:
     """The inverse of a distribution function in the argument `solved`, where its value is the argument `given`.
 
-    The slopes are functions of the arguments of the distribution function, in the order of their names; the one named
-    `VALUE` is the distribution function itself.
+    The slopes are functions of the arguments of the distribution function, in the order of their names; `VALUE` names
+    the distribution function itself.
     """
     names = arguments.split()
     order = [argument for argument in slopes if argument != VALUE]
@@ -76,9 +76,9 @@ def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str
         return slopes[argument](**{key: known[key] for key in order if key in known})
 
     def solved_only(quotient: Slope) -> Slope:
-        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move; where it
-        ends beside the solution, as it does for tiny probabilities, or the equation has none, the slope is NaN, and so
-        are the slope's own.
+        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move. The slope
+        and its own slopes are NaN where the equation has no solution, or the search misses it, as for tiny
+        probabilities.
         """
 
         def where_solved(*values: Array) -> Array:

@@ -71,7 +71,7 @@ def _softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tupl
 
 
 def _log_softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
-    """ct - p̄ Σ ct, whose sum is zero: what is left of it by rounding, where one p is nearly one, is taken off, too."""
+    """ct - p̄ Σ ct, whose sum is zero; it also removes the remainder by rounding where one p is nearly one."""
     out = conjugate(exp(saved[-1]))
     for _ in range(2):
         ct = subtract(ct, multiply(out, keep_axes(reduce_sum(ct, axes=axes), shape_of(out), axes)))

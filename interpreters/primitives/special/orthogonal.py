@@ -91,7 +91,7 @@ eval_hermitenorm: Primitive = by_name(
 
 
 def _lpmv_slope(m: Array, v: Array, x: Array, out: Array) -> Array:
-    """NaN for |x| > 1 and a degree that is no integer, where SciPy's values are those of no function."""
+    """NaN for |x| > 1 and a degree that is not an integer, where SciPy's values are those of no function."""
     slope = ((m - v - 1) * lpmv(m, v + 1, x) + (v + 1) * x * out) / (1 - x * x)
     has_value = logical_or(less_equal(absolute(x), 1), equal(v, rint(v)))
     return where(has_value, slope, full_like(slope, math.nan, ()))

@@ -231,7 +231,7 @@ ppermute: LinearCollective = LinearCollective(
     cost=0,
     mask="padded",
 )
-"""For each pair (source, destination) the value of the one in the other; zeros in elements that are no destination."""
+"""For each pair (source, destination) the value of the one in the other; zeros in elements without a source."""
 
 
 def _broadcast_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:

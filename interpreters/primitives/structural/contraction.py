@@ -25,8 +25,8 @@ Labels: TypeAlias = tuple[int, ...]
 class Spec:
     """The form of a contraction: labels of x, of y and of the output. Interned, so that derived specs are cached.
 
-    A label in both operands and the output is a batch axis, one in both operands only is summed; a label in one
-    operand only must be in the output. Within one operand labels are distinct.
+    A label in both operands and the output is a batch axis, one in both operands only is summed. A label in one operand
+    only must be in the output. Within one operand labels are distinct.
     """
 
     __slots__ = ("_batched", "_grads", "out", "run", "x", "y")

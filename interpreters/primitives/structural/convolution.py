@@ -67,7 +67,7 @@ def _have_room(x: Aval, *, sizes: Shape, axes: Shape, steps: Shape = (), gaps: S
 
 
 def _come_from_windows(x: Aval, *, shape: Shape, sizes: Shape, **params: Any) -> bool:
-    """Whether windows of an array of the shape are what is added up."""
+    """Whether windows of an array of the shape have the shape of the summands."""
     inner = Aval(shape, x.dtype)
     return _have_room(inner, sizes=sizes, **params) and x.shape == windows.aval(inner, sizes=sizes, **params).shape
 
@@ -86,8 +86,8 @@ windows: Linear = core.linear(
     view=True,
     mask="covered",
 )
-"""All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they
-begin, and their elements lie `gaps` apart (one where not given; then an axis may occur twice)."""
+"""All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. Windows begin `steps`
+apart, and their elements are `gaps` apart (by default one; otherwise an axis may occur twice)."""
 
 overlap_add: Linear = core.linear(
     "overlap_add",

@@ -1,7 +1,7 @@
 """Two primitives for matrices with structure: `place` writes diagonals and blocks into zeros, `take` reads them.
 
-A placement (offset, sizes, strides) is the place of a value of shape `sizes` in an array in C order: element l at the
-flat position offset + Σ strides[k] · l[k]. The positions of one placement are distinct; several may overlap and add up.
+A placement (offset, sizes, strides) is the place of a value of shape `sizes` in an array in C order. Element l is at
+the flat position offset + Σ strides[k] · l[k]. The positions of one placement are distinct; several may overlap.
 """
 
 from __future__ import annotations

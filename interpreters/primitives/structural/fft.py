@@ -1,7 +1,7 @@
 """Discrete Fourier transforms of one axis: linear primitives, whose transposes are Fourier transforms too.
 
-`norm` is NumPy's: which direction divides by n ("backward", "forward", or both by its root, "ortho"). The adjoint runs
-in the other direction with the same factor, which is the other normalisation: "backward" and "forward" change places.
+`norm` is NumPy's, the direction that divides by n: "backward", "forward", or both by its root, "ortho". The adjoint
+runs in the other direction with the same factor, the other normalisation: "backward" and "forward" change places.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The parts of filters: correlation with weights, linear recurrences, and the coefficients of splines.
 
-The kernels are SciPy's. A correlation is linear in the elements and in the weights, and its transposes are a
-correlation again and the products of the elements with those of the output.
+The kernels are SciPy's. A correlation is linear in the elements and in the weights. Its transposes are a correlation
+again, and the products of the elements with those of the output.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ window_products: Bilinear = Bilinear(
     transpose=_products_transpose,
     covers=True,
 )
-"""Σ_i x_(i+j) c_i for each offset j along axes: what `correlate_windows` hands back to its weights."""
+"""Σ_i x_(i+j) c_i for each offset j along axes: the cotangent of the weights of `correlate_windows`."""
 
 
 def _recurrence_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -185,14 +185,14 @@ def _recurrence_batch(size: int, batched: Sequence[bool], args: Sequence[Array])
 
 
 _LONG = 48
-"""From this length on what one end makes of the other is below the precision of doubles."""
+"""The length from which on the effect of one end at the other is below the precision of doubles."""
 
 
 def _spline_transpose(ct: Array, x: Shaped, *, order: int, axis: int, boundary: str) -> tuple[Array]:
     """The inverse of a symmetric matrix, with two exceptions.
 
-    With a boundary that folds at the sample the ends count half. For one that folds next to it, SciPy's sum at the
-    first element is not quite that of the infinite extension, which the matrix itself shows where an axis is short.
+    With a boundary that folds at the sample the ends count half. If the boundary folds next to it, SciPy's sum at the
+    first element differs slightly from the infinite extension. The matrix itself shows this on a short axis.
     """
     n = x.shape[axis]
     apply = functools.partial(spline_coefficients, order=order, axis=axis, boundary=boundary)

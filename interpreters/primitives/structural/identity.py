@@ -1,6 +1,6 @@
 """Identities with a meaning for transforms: a label for checkpoint policies, no derivative, a barrier for passes.
 
-No simplification looks through a barrier, so what a checkpoint computes again behind it stays computed again.
+No simplification looks through a barrier: the recomputation of a checkpoint behind it stays one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Primitives that reach across processes: the collectives over the ranks of a communicator.
 
 Each has the rules of the primitive in `collectives` that reaches across the batch of a vmap; a process is one element.
-The parameter `ranks` communicates, and `label` says for messages which value it is. The second argument is the number
-of this process. Nothing is computed from it, but where a program is traced it is a traced value, so that a collective
-of a constant is an equation too, and not a message while tracing.
+The parameter `ranks` communicates, and `label` names the value for messages. The second argument is the number of this
+process. Nothing depends on it, but in a traced program it is a traced value. So a collective of a constant is an
+equation too, and not a message during the trace.
 
 All processes issue the same collectives in the same order. So with structural zeros these primitives always communicate
 equally often: masks go the way of the values.
@@ -73,8 +73,8 @@ def _collective(
 ) -> RankCollective:
     """A linear collective that `run(ranks, x, label=..., ...)` computes.
 
-    `batch_axes` are the places of another vmap's batch axis in the operand and in the output, behind the axis of the
-    ranks where they have one; `has_rows` says that the operand has one.
+    `batch_axes` are the places of another vmap's batch axis in the operand and in the output, behind an axis of the
+    ranks. The operand has such an axis if `has_rows`.
     """
     source, destination = batch_axes
 
@@ -154,7 +154,7 @@ rank_ppermute: RankCollective = _collective(
     transpose=lambda ct, index, *, pairs, **params: rank_ppermute(ct, index, pairs=inverse_pairs(pairs), **params),
     pairs=PAIRS,
 )
-"""For each pair (source, destination) the value of the one on the other; zeros on ranks that are no destination."""
+"""For each pair (source, destination) the value of the one on the other; zeros on ranks without a source."""
 
 rank_broadcast: RankCollective = _collective(
     "rank_broadcast",

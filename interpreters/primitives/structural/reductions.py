@@ -63,7 +63,7 @@ def _shift(axes: Axes) -> Axes:
 
 class Reduction(core.Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
-    element, from which both modes follow; for a real result of complex elements it is the steepest ascent."""
+    element. Both modes follow from it; for a real result of complex elements it is the steepest ascent."""
 
     pulls_by_primitives = True
     __slots__ = ("partial",)
@@ -244,7 +244,7 @@ reduce_var = reduction(
 
 
 def centered(weights: Array, x: Array, axes: Axes) -> Array:
-    """x - Σ weights x of weights that sum to one, twice: where one weight is nearly one, its element is what is left
+    """x - Σ weights x of weights that sum to one, twice. Where one weight is nearly one, its element is the remainder
     of a difference, and the second sum has its digits."""
     for _ in range(2):
         x = subtract(x, keep_axes(reduce_sum(multiply(weights, x), axes=axes), core.shape_of(weights), axes))
@@ -336,8 +336,8 @@ reduce_mean: Linear = core.linear(
 
 
 def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]) -> core.Primitive:
-    """A reduction with a mask of the elements that count (or True) and a first value: NumPy adds such elements up
-    in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
+    """A reduction with a mask of the elements that count (or True) and a first value. NumPy adds such elements up in
+    another order, so its ufunc gives the value. The derivative is that of the plain reduction."""
 
     def impl(xp: Any, x: Array, mask: Array, *, axes: Axes, dtype: Any, initial: Any) -> Array:
         if type(x) not in PYTHON_SCALARS and x.dtype.kind == "V" and dtype in (None, x.dtype):

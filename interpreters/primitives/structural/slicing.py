@@ -1,7 +1,7 @@
 """Linear primitives at basic indices: getitem, embed, update, concatenate; and writes without a copy.
 
 A functional update copies its array, so a loop that writes n elements one by one would copy n times n. Before a write,
-`spare_buffers` finds the arrays behind a tracer to which nothing else refers; between `reuse` and `keep` the update
+`spare_buffers` finds the arrays behind a tracer to which nothing else refers. Between `reuse` and `keep` the update
 primitives write into them instead of copying.
 """
 

@@ -1,4 +1,4 @@
-"""Sorting and searching. What sorts carries no derivative; reordering by a permutation is linear."""
+"""Sorting and searching. The order carries no derivative; reordering by a permutation is linear."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def ordered(x: Array, order: Array, axis: int) -> Array:
 
 
 def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Array:
-    """x partitioned along an axis; which of several elements equal to a pivot lie on which side is a convention."""
+    """x partitioned along an axis; the sides of elements equal to a pivot are a convention."""
     out: Array = reorder(x, order, axis=axis)
     return followed_by_convention(out, lambda: functools.reduce(logical_or, [_is_one_of(out, k, axis) for k in kth]))
 
@@ -139,7 +139,7 @@ sort: Primitive = core.general(
     cost=costs.sorting,
     layout=lambda x, *, axis, kind: axes_by_stride(x.strides),
 )
-"""x in ascending order along an axis, where nothing else needs the order: compiled code has it for a `reorder` by
+"""x in ascending order along an axis, where nothing else needs the order. Compiled code has it for a `reorder` by
 `argsort`, which finds the order first and takes three times as long."""
 
 

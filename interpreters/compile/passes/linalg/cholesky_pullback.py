@@ -469,7 +469,7 @@ class _ProductMatcher(Definitions):
         return None
 
     def _only_lower(self, x: Var) -> bool:
-        """True where all users of x ignore what is above its diagonal."""
+        """True where all users of x ignore the elements above its diagonal."""
         if x in self.outputs or x not in self.users:
             return False
         for user in self.users[x]:
@@ -489,7 +489,7 @@ class _ProductMatcher(Definitions):
         return True
 
     def _only_above(self, x: Var) -> bool:
-        """True where all users of x take only what is above its diagonal."""
+        """True where all users of x take only the elements above its diagonal."""
         users = self.users.get(x, [])
         return x not in self.outputs and all(
             [

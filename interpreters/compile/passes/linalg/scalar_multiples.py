@@ -37,7 +37,7 @@ class Multiple(NamedTuple):
 
 
 def multiple(program: Definitions, x: Any, stack: int) -> Multiple:
-    """x as a multiple of the first value in its chain of definitions that is no multiple of another.
+    """x as a multiple of the first value in its chain of definitions that is not a multiple of another.
 
     The first `stack` axes of x count matrices; all values of the chain have one dtype.
     """
@@ -60,7 +60,7 @@ def multiple(program: Definitions, x: Any, stack: int) -> Multiple:
 
 
 def _multiple_of_operand(program: Definitions, equation: Equation, stack: int) -> Multiple | None:
-    """The output of an equation as a multiple of an operand; None where it is none."""
+    """The output of an equation as a multiple of an operand; None if it is not one."""
     primitive, inputs, out = equation.primitive, equation.inputs, equation.outputs[0]
     if primitive is negative:
         return Multiple(ScalarFactor(-1), inputs[0])
@@ -104,8 +104,8 @@ def _same_columns(x: Any, out: Var, stack: int) -> bool:
 def uniform(program: Definitions, x: Any, stack: int) -> ScalarFactor | None:
     """The factor that equals all elements of x, or all elements of each matrix of a stack; None where they differ.
 
-    Zeros and infinities are no factors: a solution for zeros has other signs of zeros than a multiple of a solution,
-    and one for infinities is NaN where they cancel.
+    Zeros and infinities are not factors. A solution for zeros has other signs of zeros than a multiple of a solution;
+    one for infinities is NaN where they cancel.
     """
     if type(x) is not Var:
         return ScalarFactor(x) if _is_factor(x) else None
@@ -138,7 +138,7 @@ def _per_matrix(shape: tuple[int, ...], stack: int) -> bool:
 
 
 def quotient(program: Definitions, x: Any, stack: int, is_denominator: Callable[[Any], bool]) -> ScalarFactor | None:
-    """The factor f where x = f / d and is_denominator(d); None where x is no such quotient."""
+    """The factor f where x = f / d and is_denominator(d); None where x is not such a quotient."""
     factor, base, _ = multiple(program, x, stack)
     equation = program.definition(base)
     if equation is None:

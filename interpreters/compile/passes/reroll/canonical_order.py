@@ -1,9 +1,9 @@
 """A canonical order of equations, in which the steps of an unrolled loop look alike, and signatures of equations.
 
 Slices of an array with many slices come right after it, other slices right before their first use. An operation on two
-values that nothing else uses comes as soon as both are there, so that a total that is computed at the end, or the sum
-of a list, becomes part of the steps. An operation that native code computes beside another one comes as soon as their
-operand is there: the loop then keeps its result for the backward loop, in place of the operand.
+values without other uses comes as soon as both are there. So a total that is computed at the end, or the sum of a list,
+becomes part of the steps. An operation that native code computes together with another one comes as soon as their
+operand is there. The loop then keeps its result for the backward loop, in place of the operand.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from func.interpreters.program.program import Equation, Program, Var
 FIRST = -1
 """The place of equations that depend on inputs and constants only."""
 MANY_USES = 8
-"""A value with this many uses counts as a constant of a loop if it can be computed at the start, and an array with this
-many slices as a sequence that exists before the loop."""
+"""The uses from which on a value may be a constant of a loop, and the slices from which on an array is a sequence.
+The constant can be computed at the start; the sequence exists before the loop."""
 COMPUTED_TOGETHER = frozenset([other for other, _ in COMPUTED_WITH.values()])
 """Names of primitives that native code computes together with another one of the same operand."""
 INDEXED = frozenset({getitem, update, embed})
@@ -121,7 +121,7 @@ def _earliest(inputs: tuple[Any, ...], out: Var, ready: dict[Any, int], uses: di
 def signatures(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
     """A number for each equation, equal for two that could be the same equation of different steps.
 
-    These have equal primitives, parameters and avals; of an index only the shape of what it selects counts.
+    These have equal primitives, parameters and avals; for an index only the shape of its selection counts.
     """
     kinds: dict[Any, int] = {}
     numbers: dict[Any, int] = {}

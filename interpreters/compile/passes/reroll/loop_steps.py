@@ -1,7 +1,8 @@
 """Loops among equations: stretches whose signatures repeat, and how the operands of one step relate to other steps.
 
-An operand is invariant (one value in all steps), carried (computed in the same step or a fixed number of steps earlier;
-the first steps take values from before the loop), or per step (computed before the loop, another value for each step).
+An operand is invariant (one value in all steps), carried or per step. A carried value is computed in the same step or a
+fixed number of steps earlier; the first steps take values from before the loop. A value per step is computed before the
+loop, another one for each step.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Loop re-rolling: a Python loop that tracing unrolled becomes a scan.
 
 A run of equations that repeats is a loop if each operand relates to earlier steps in the same way in all steps. Values
-that a step passes to the next become carries, values that differ from step to step become rows of stacked inputs, and
-values that are used after the loop become stacked outputs, so that the loop of a gradient reads the residuals of the
-forward loop.
+for the next step become carries, and values that differ from step to step become rows of stacked inputs. Values that
+are used after the loop become stacked outputs, so that the loop of a gradient reads the residuals of the forward loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stacked values: sequences of variables, one per step, as rows of one array.
 
-A sequence is analysed into few pieces (slices of one array at regular or irregular positions, rows that a loop has
-stacked, one value repeated), from which its stack is made without copying single rows.
+A sequence is split into few pieces: slices of one array at regular or irregular positions, rows that a loop has
+stacked, one value repeated. Its stack is made of them without copying single rows.
 """
 
 from __future__ import annotations

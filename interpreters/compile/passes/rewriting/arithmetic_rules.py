@@ -1,6 +1,6 @@
 """Rules for elementwise primitives: neutral elements, signs, factors, choices.
 
-Results are equal to the last bit, except for the sign of a zero where an array of zeros is added and in products with
+Results are equal to the last bit, except for the signs of zeros in sums with arrays of zeros and in products with
 cotangents. An addition of the scalar 0.0 stays: it is the idiom that turns −0.0 into 0.0.
 """
 

@@ -1,7 +1,7 @@
 """Rules for contractions of permuted, broadcast, scaled and one-hot operands.
 
-A product with a seed that has a single entry other than zero in each row, like the identity, is a selection: its zeros
-are structural. A product with another constant is not, since 0 · ∞ is NaN.
+A seed with a single nonzero entry in each row, like the identity, makes a product a selection: its zeros are
+structural. A product with another constant is not a selection, since 0 · ∞ is NaN.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Diagonal sparsity: values that are zero except on diagonals are computed as vectors.
 
-The identity seeds of a Jacobian, and what elementwise functions, slices and sums make of them, are sums of terms, each
-a dense value along a diagonal (see diagonal_terms). Their zeros are structural. Those of a user's arrays, into which a
-value was written as by np.diag, are numbers: 0 · ∞ is NaN, so only known factors that are finite scale such a sum.
-The pass has a rule for each primitive that keeps this structure. A contraction with such a value, for instance, scales
-rows: Σⱼ δᵢⱼ dⱼ Aⱼₖ = dᵢ Aᵢₖ. Where a rule does not know the structure of its result, or the value is an output of the
-program, the primitive `place` writes the terms into zeros.
+Elementwise functions, slices and sums of the identity seeds of a Jacobian are sums of terms, dense values along
+diagonals (see diagonal_terms). Their zeros are structural. The zeros of a user's arrays are numbers, also where code
+wrote a value into them, as by np.diag. Since 0 · ∞ is NaN, only known finite factors scale such a sum. The pass has a
+rule for each primitive that keeps this structure. A contraction with such a value, for instance, scales rows:
+Σⱼ δᵢⱼ dⱼ Aⱼₖ = dᵢ Aᵢₖ. The primitive `place` writes the terms into zeros for outputs of the program, and where a rule
+does not know the structure of its result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Diagonal terms: arrays that are mostly zero as sums of dense values along affine positions.
 
-A term has a value v with one axis for each label l₀, l₁, …, and for each axis of the array an affine map of the labels:
+A term has a value v with one axis for each label l₀, l₁, …, and for each axis of the array an affine map:
 
     x[p₀(l), p₁(l), …] = v[l],    pₐ(l) = offsetₐ + Σₖ stepsₐ[k] · lₖ,    x = 0 elsewhere.
 
@@ -44,8 +44,8 @@ class Axis(NamedTuple):
 class Term(NamedTuple):
     """A value and its positions.
 
-    The value is a Python scalar, a variable without axes, or a variable with one axis per label, of length one where it
-    does not depend on the label.
+    The value is a Python scalar, a variable without axes, or a variable with one axis per label. The axis has length
+    one where the value does not depend on the label.
     """
 
     value: Any
