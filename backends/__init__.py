@@ -1,4 +1,4 @@
-"""Array backends: which namespace computes on an array, found by the array's type.
+"""Array backends: the namespace that computes on an array, found by the array's type.
 
 Nothing is imported for the user: CuPy is looked up only once one of its arrays is seen.
 """
@@ -28,7 +28,7 @@ HOST_TYPES: frozenset[type] = frozenset({np.ndarray, bool, int, float, complex, 
 """Types that NumPy computes on: ndarray, NumPy scalars and Python scalars."""
 
 START_FOLDER: str = vars(sys.modules["func"])["_START_FOLDER"]
-"""The folder in which the process was when func was imported, to which relative settings refer."""
+"""The working folder of the process when func was imported; relative settings refer to it."""
 
 _device_namespaces: dict[type, ModuleType | Any] = {}
 

@@ -53,7 +53,7 @@ class ArrayMemory:
             self.allocator.release()
 
     def note(self, seconds: float) -> None:
-        """A slow call has taken so long: provide the allocator if it is worth it. The first one imports modules."""
+        """A slow call has taken this long: provide the allocator if it is worth it. The first one imports modules."""
         if self._is_first:
             self._is_first = False
             return
@@ -94,7 +94,7 @@ MEMORY = ArrayMemory()
 
 
 def enter() -> Any:
-    """A transform begins: what `leave` takes."""
+    """A transform begins; the result is the argument of `leave`."""
     allocator = MEMORY.allocator
     if allocator is None:
         return perf_counter()

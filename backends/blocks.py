@@ -1,10 +1,10 @@
 """NumPy's functions on large arrays, block by block, by several threads.
 
 NumPy computes in one thread, and lets other threads of Python run meanwhile. So the calling thread and helpers call a
-function of a large array for blocks of it, and each call writes its part of one result. Every element runs through the
-same code as in one call: blocks end where NumPy's own inner loops may end, summed rows stay whole, and a sum of
-everything splits where NumPy's does. So results are NumPy's bits, for any number of threads. NumPy alone computes other
-layouts and types, and everything with one thread (`func.config.num_threads`) or inside `in_one_thread`.
+function of a large array for blocks of it. Each call writes its part of one result. Every element runs through the same
+code as in one call. Blocks end where NumPy's own inner loops may end, rows to sum stay whole, and a sum of all elements
+splits where NumPy's does. So results are NumPy's bits, for any number of threads. NumPy alone computes other layouts
+and types, and everything with one thread (`func.config.num_threads`) or inside `in_one_thread`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def elementwise(ufunc: Any, args: Sequence[Any], cost: float = 1) -> Any:
         return copy_context().run(_unbuffered, ufunc, args) if repeats else ufunc(*args)
     try:
         dtype = quietly(ufunc, *[x[:0] if is_cut else x for x, is_cut in operands]).dtype
-    except Exception:  # which the call below raises
+    except Exception:  # the call below raises it
         return ufunc(*args)
     if dtype.kind not in _KINDS:
         return ufunc(*args)
@@ -177,7 +177,7 @@ def same_bits(x: Any, y: Any) -> bool:
 
 
 def by_several(x: Any, block: Callable[[int], None], count: int) -> bool:
-    """Call a function for each of `count` blocks of a large array, by several threads; False where one is as good."""
+    """Call a function for each of `count` blocks of a large array, by several threads; False if one is as good."""
     helpers = _helpers_for((x,), x, 0)
     return bool(helpers) and _run(block, count, helpers)
 
@@ -383,7 +383,7 @@ if hasattr(os, "register_at_fork"):
 def _run(block: Callable[[int], None], count: int, helpers: int, unbuffered: bool = False) -> bool:
     """Call a function for all blocks. False where one raises an error, which the call for all will raise.
 
-    NumPy tells of a floating point error once, as in one call: of all kinds by a block that has all of them.
+    NumPy reports a floating point error once, as in one call: a block that has all kinds of errors reports all of them.
     """
     if count < 2:
         return False

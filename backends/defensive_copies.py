@@ -5,8 +5,8 @@ one matrix in every step would copy it for each step. So operations look up the 
 memory, and reuse it if it still has the same bits. The copies are read-only: code that returns one copies it.
 
 A copy ends with its graphs. But repeated calls of a gradient would copy their data each time. So the second copy of an
-array stays until the next call, as long as the array lives and is not written; `func.config.array_cache` bounds the
-bytes of all of them.
+array stays until the next call, while the array lives and is not written. `func.config.array_cache` bounds the bytes
+of all of them.
 """
 
 from __future__ import annotations

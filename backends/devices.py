@@ -1,9 +1,8 @@
 """A device's library under NumPy's and SciPy's names. The host computes missing functions, with one warning.
 
-Implementations and generated code get functions from a `DeviceNamespace`: a function of the
-device unchanged, or NumPy's or SciPy's own, between two copies, if the device lacks it for the dtype. Linear algebra
-raises LinAlgError like NumPy's: CuPy by itself returns meaningless numbers for a matrix without a factor, since a check
-costs a synchronisation.
+Implementations and generated code get functions from a `DeviceNamespace`: the device's own, unchanged. If the device
+lacks one for the dtype, NumPy's or SciPy's own runs between two copies. Linear algebra raises LinAlgError like NumPy's.
+CuPy by itself returns meaningless numbers for a matrix without a factor, since a check costs a synchronisation.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from func.backends.quiet import quietly
 from func.backends.records import Record
 
 PUBLIC = "func.errors"
-"""The module by whose name users know the errors, from the start: tracebacks and pickles call them so."""
+"""The module of the errors for users, from the start: tracebacks and pickles name it."""
 
 
 class FuncError(Exception):
@@ -200,8 +199,10 @@ class UfuncLoop(Record):
 
 
 class CompletedUfunc:
-    """A ufunc that a device has for other dtypes than NumPy or SciPy: operands and results are converted where the
-    device would compute in a narrower precision, and the host computes on dtypes that the device lacks."""
+    """A ufunc that a device has for other dtypes than NumPy or SciPy.
+
+    Operands and results are converted where the device would compute in a narrower precision. The host computes on
+    dtypes that the device lacks."""
 
     def __init__(self, device: Any, on_host: HostFunction) -> None:
         self._device = device
@@ -282,7 +283,7 @@ BFLOAT16 = "E"
 
 
 def _loops_of(ufunc: Any) -> dict[tuple[np.dtype[Any], ...], tuple[np.dtype[Any], ...]]:
-    """The dtypes of the results for those of the operands, bfloat16 among them once ml_dtypes is imported. Of letters
+    """The dtypes of the results for those of the operands, including bfloat16 once ml_dtypes is imported. Of letters
     for the same dtype the first loop counts."""
     known, narrow = dict(DEVICE_DTYPES), getattr(sys.modules.get("ml_dtypes"), "bfloat16", None)
     if narrow is not None:

@@ -1,6 +1,6 @@
 """Number types of generated code. bfloat16 is one of them where the package ml_dtypes is installed.
 
-NumPy says of bfloat16 that it is no number (its kind is V). It is the upper half of a number of single precision: eight
+NumPy does not treat bfloat16 as a number (its kind is V). It is the upper half of a number of single precision: eight
 bits of exponent and seven of fraction.
 """
 

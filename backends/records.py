@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Factory:
-    """The maker of a field's default, called anew for every record."""
+    """The maker of a field's default, called for every record."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
@@ -24,10 +24,10 @@ def field(*, default_factory: Callable[[], T]) -> T:
 class Record:
     """A class whose annotated names are its fields, in their order; a record is equal to itself only.
 
-    `import func` and the first call of a jitted function wait for the classes of their modules: `dataclass` compiles
-    source text for every class (0.25 to 0.55 ms each on a machine of 2024), `NamedTuple` takes 0.08 ms, and a `Record`
-    0.01 ms. So these modules declare data as records; as a `NamedTuple` where two with equal fields must be equal, or
-    be unpacked; as a `ValueRecord` where that must not be a tuple; and never as a dataclass.
+    `import func` and the first call of a jitted function wait for the classes of their modules. On a machine of 2024,
+    `dataclass` compiles source text for every class (0.25 to 0.55 ms each), `NamedTuple` takes 0.08 ms, and a `Record`
+    0.01 ms. So these modules declare data as records. A `NamedTuple` is for data that must compare by fields or be
+    unpacked, a `ValueRecord` for data that compares by fields without being a tuple. There are no dataclasses.
 
     >>> class Point(Record):
     ...     x: float

@@ -1,6 +1,6 @@
 """The number of threads that native code may use: one number for the process, fixed when it is first needed.
 
-`func.config` reads and sets it without loading LLVM, so it stands apart from the pool.
+`func.config` reads and sets it without loading LLVM, so it is not in the module of the pool.
 """
 
 from __future__ import annotations

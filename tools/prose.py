@@ -1,7 +1,7 @@
 """Check the style of pages and docstrings: `python -m tools.prose [PATH ...]`.
 
 The rules are rows of `tools/prose.toml`; without paths the check reads the folders and files that its `checked` lists.
-Code, formulas, columns, addresses of links and doctests are not prose. `--count` prints the number of findings for each path.
+Code, formulas, columns, addresses of links and doctests are not prose. `--count` prints the number for each path.
 """
 
 from __future__ import annotations
@@ -168,13 +168,14 @@ def passages_of_docstring(text: str, line: int) -> Iterator[Passage]:
     """The prose of a docstring whose first line has this number."""
     passage, skipped_indent, in_session = Passage(), -1, False
     line += len(text) - len(text.lstrip("\n"))
-    for number, raw in enumerate(inspect.cleandoc(text).split("\n"), line):
+    lines = inspect.cleandoc(text).split("\n")
+    for number, (raw, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True), line):
         content = raw.strip()
         indent = len(raw) - len(raw.lstrip())
         in_session = content.startswith(">>>") or (in_session and bool(content))
         if content and indent <= skipped_indent:
             skipped_indent = -1
-        opens_code = content.endswith("::")
+        opens_code = content.endswith("::" if following else ":")
         is_other = content.startswith((".. ", *OTHER_SECTIONS))
         is_frame = SECTION.match(content) or UNDERLINE.match(content) or COLUMNS.search(content)
         if not content or in_session or is_other or is_frame or skipped_indent >= 0:

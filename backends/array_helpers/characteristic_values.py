@@ -59,7 +59,7 @@ def spheroidal_matrices(m: int, n: int, gamma: float) -> tuple[Any, Any, int]:
 
 
 def of_elements(xp: Any, function: Callable[..., float], *args: Any) -> Any:
-    """The function of the numbers of arrays, which broadcast; NaN where one of them is no finite number."""
+    """The function of the numbers of arrays, which broadcast; NaN where one of them is not a finite number."""
 
     def computed(xp: Any, *arrays: Any) -> Any:
         return of_elements(xp, function, *arrays)

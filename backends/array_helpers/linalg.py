@@ -66,7 +66,7 @@ def exchanged_order(xp: Any, pivots: Any, m: int) -> Any:
     order = list(range(m))
     for i, j in enumerate(pivots.tolist()):
         if not 0 <= j < m:
-            raise IndexError(f"the pivot {j} is no row of a matrix with {m} rows")
+            raise IndexError(f"the pivot {j} is not a row of a matrix with {m} rows")
         order[i], order[j] = order[j], order[i]
     return xp.asarray(numpy.asarray(order, numpy.int64))
 

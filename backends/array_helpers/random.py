@@ -297,7 +297,7 @@ def random_binomial(xp: Any, key: Any, n: Any, p: Any, *, dtype: Any) -> Any:
 
 
 CUSTOM: dict[str, Any] = {}
-"""Distributions that are no attributes of scipy.stats, by their names in programs."""
+"""Distributions that are not attributes of scipy.stats, by their names in programs."""
 
 
 def distribution_of(name: str) -> Any:

@@ -290,7 +290,7 @@ def sqrtm(xp: Any, a: Any) -> Any:
 
 
 def sylvester(xp: Any, a: Any, b: Any, q: Any, *, drop: bool) -> Any:
-    """X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
+    """X with A X + X B = Q; with `drop` the part that a singular equation leaves undetermined is zero."""
     dtype = numpy.result_type(float_dtype(a.dtype), b.dtype, q.dtype)
     if q.size == 0:
         return xp.empty(q.shape, dtype)

@@ -1,8 +1,8 @@
 """Memory layouts: the strides of NumPy's arrays, which determine views and copies.
 
-A traced array has no memory, and the array behind it may have another layout than NumPy's: it has batch axes, or does
-not exist yet. So NumPy answers on a stand-in, an array with the right shape and strides but without memory. You can
-slice, transpose and reshape it like any other; only its elements do not exist.
+A traced array has no memory. The array behind it may have another layout than NumPy's: it has batch axes, or does not
+exist yet. So NumPy answers on a stand-in, an array with the right shape and strides but without memory. You can slice,
+transpose and reshape it like any other; only its elements do not exist.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
 
 
 def memory_order_of(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] = ()) -> Any:
-    """The axes of what a function of NumPy's returns from the slowest to the fastest, for arrays that lie like these.
+    """The axes of the result of a NumPy function from the slowest to the fastest, for arrays with these layouts.
 
-    The function runs on ones, two along each axis but those that are to be `whole`. Of several outputs it is a list.
+    The function runs on ones, two along each axis except those that are to be `whole`. Several outputs give a list.
     """
     out = compute(*[_ones_like(array, whole) for array in arrays])
     return [axes_by_stride(part.strides) for part in out] if isinstance(out, tuple) else axes_by_stride(out.strides)

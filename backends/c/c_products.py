@@ -1,6 +1,6 @@
 """Products of matrices in C: small ones as loops, others by a function that computes blocks of rows and columns.
 
-The sums of a block stay in registers, and elements of x are spread over vectors as they are.
+The sums of a block stay in registers, and elements of x are broadcast over vectors.
 Where the code is compiled with FUNC_CBLAS, large products go to CBLAS.
 """
 

@@ -199,7 +199,7 @@ INLINED = frozenset(
 
 
 class CScalars(Scalars):
-    """Writes operations with a builder; what they call is defined in `definitions`."""
+    """Writes operations with a builder; `definitions` has the functions that they call."""
 
     fused = False
     """Whether bodies of elementary functions may use fused multiply-add, which C computes slowly without hardware."""

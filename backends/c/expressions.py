@@ -1,7 +1,7 @@
 """A builder that writes expressions and statements of C under the names of `ir.IRBuilder`.
 
 The tables of operations on elements call the methods of a builder. This one supports single numbers only. A value with
-one use, in its block and before memory changes, becomes part of the expression that uses it; every other value gets a
+one use, in its block and before memory changes, becomes part of the expression that uses it. Every other value gets a
 name. Arms of a choice are names, so that a choice computes nothing and loops over it become vector code.
 """
 
@@ -216,7 +216,7 @@ class CBuilder:
         return "\n".join(_with_loops_kept(out) if self.keeps_loops else out)
 
     def _without_unused(self, lines: list[str]) -> list[str]:
-        """The lines without declarations of what no other line mentions."""
+        """The lines without declarations that no other line mentions."""
         mentions = Counter([word for line in lines for word in _WORD.findall(line)])
         while True:
             unused = {line for line in lines if mentions[self._declared.get(line.strip(), "")] == 1}
@@ -257,7 +257,7 @@ class CBuilder:
     zext, sitofp, uitofp = _cast(), _cast("signed"), _cast()
 
     def within(self, bits: ir.Value) -> ir.Value:
-        """A number of bits to shift by. What code does not choose may be too large, which C does not allow."""
+        """A number of bits to shift by. In the arm that a choice drops it may be too large, which C does not allow."""
         if isinstance(bits, ir.Constant):
             return bits
         return self.and_(bits, ir.Constant(bits.type, bits.type.width - 1))
@@ -358,8 +358,8 @@ class CBuilder:
 
 
 def _count_uses(line: Expression | Statement) -> None:
-    """Count a line among the uses of the values in it; one in another block, or whose memory may change before the
-    line, needs a name.
+    """Count a line among the uses of the values in it. A value needs a name if the line is in another block, or its
+    memory may change before the line.
     """
     for piece in line.pieces:
         if isinstance(piece, Expression):

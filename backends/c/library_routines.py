@@ -1,4 +1,4 @@
-"""Linear algebra in C: what a `LibraryCall` computes, as functions of C, for every matrix of a batch.
+"""Linear algebra in C: the computation of a `LibraryCall` as functions of C, for every matrix of a batch.
 
 `params["batch"]` of an item holds the lengths of the leading axes of all its references; the strides after them are
 those of one operand. Matrices have their rows in memory (a stride of one along the last axis), or with the parameter
@@ -26,9 +26,8 @@ from func.backends.routines.typed import STRIDES, reading
 
 
 class CMatrix(NamedTuple):
-    """An operand at one index of the batch: the text of its address, the elements from one row to the next (1 for
-    vectors), the dtype, and whether it is column-major.
-    """
+    """An operand at one index of the batch: its address as text, the step from row to row in elements, its dtype and
+    layout. Vectors have one element per row."""
 
     start: str
     stride: int
@@ -49,7 +48,7 @@ class CRoutineCall(NamedTuple):
     areas: list[CMatrix]
 
     def of(self, routine: Callable[..., Any], *args: CMatrix | int | str | None, fixed: int | None = None) -> str:
-        """The call of a routine, which is defined for the dtype of the first operand that is no integer."""
+        """The call of a routine, which is defined for the dtype of the first operand that is not an integer."""
         source = reading(routine)
         dtype = next((arg.dtype for arg in args if isinstance(arg, CMatrix) and arg.dtype.kind in "fc"), None)
         listed = [item for item in source.parameters.items() if fixed is None or item[0] not in source.fixed]
@@ -80,9 +79,9 @@ AREAS: dict[str, Areas] = {}
 
 
 def c_routine(name: str, areas: Areas | None = None) -> Callable[[Write], Write]:
-    """Register the printer of a routine's call: an expression that is true if the routine fails, or a statement that
-    cannot fail, which ends with a semicolon. `areas` returns the numbers of elements of its areas of scratch memory, in
-    the dtype of the first argument; one int32 for each row of the matrix follows.
+    """Register the printer of a routine's call. It is an expression that is true if the routine fails, or a statement
+    that cannot fail and ends with a semicolon. `areas` returns the numbers of elements of its areas of scratch memory,
+    in the dtype of the first argument. One int32 for each row of the matrix follows.
     """
 
     def register(write: Write) -> Write:

@@ -1,7 +1,7 @@
 """Loop nests as loops of C.
 
-Every instruction is inside the outermost loop that it depends on. Long reductions run in several lanes, which compilers
-turn into vectors without permission to reorder sums; long sums of floats add up pairwise, block by block.
+Every instruction is inside the outermost loop that it depends on. Long reductions run in several lanes: compilers turn
+them into vectors without permission to reorder sums. Long sums of floats add up pairwise, block by block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Native programs as functions of C99.
 
-`function_text` writes the function of one program: inputs and outputs are its parameters, small scratch buffers are
-arrays of its frame, larger ones are in the caller's workspace. It allocates nothing and has no state.
+`function_text` writes the function of one program. Inputs and outputs are its parameters, small scratch buffers are
+arrays of its frame, and larger ones are in the caller's workspace. It allocates nothing and has no state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ INCLUDES = {
     "stdint.h": r"\bu?int\d+_t\b",
     "string.h": r"\bmemcpy\(",
 }
-"""The headers of the C library, and what needs them."""
+"""The headers of the C library, and the texts that need them."""
 
 
 def prelude(title: str, header: str, text: str) -> str:
@@ -135,7 +135,7 @@ class ProgramWriter:
         for name, declarations in self._in_frame.items():
             if _mentions(body, name):
                 lines += [f"    {declaration}" for declaration in declarations]
-                if not _mentions(_without_targets(body, name), name):  # what reads it turned out to be useless
+                if not _mentions(_without_targets(body, name), name):  # its readers turned out to be useless
                     lines.append(f"    (void){name};")
         return FunctionText("\n".join([*lines, body, "}"]), workspace)
 
@@ -311,7 +311,7 @@ class ProgramWriter:
             self._items(item.body)
 
     def _slide(self, view: kernels.Buffer, at: str) -> None:
-        """The address of what a slice is in this step."""
+        """The address of a slice in this step."""
         assert view.base is not None
         turn = at
         if view.ring:

@@ -1,6 +1,6 @@
 """Random words and variates as functions of C: the same numbers as `backends/array_helpers/random.py` and `gamma.py`.
 
-Each fills what one key draws. Trial r of element i encrypts the counter (stride · r + j, i).
+Each fills the draws of one key. Trial r of element i encrypts the counter (stride · r + j, i).
 """
 
 THREEFRY = """\

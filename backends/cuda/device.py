@@ -43,12 +43,11 @@ class Device(Protocol):
     """A device, or a stand-in for one."""
 
     def current(self) -> AbstractContextManager[Any]:
-        """Inside, what is started is started on this device."""
+        """Inside, operations start on this device."""
         ...
 
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
-        """Compiles kernels, whose products and sums may be fused if `fast`, and gives them by their names. Raises
-        KernelError."""
+        """Compiles kernels, whose products and sums may be fused if `fast`; the kernels by name. Raises KernelError."""
         ...
 
     def memory(self, size: int) -> tuple[Any, int]:

@@ -26,7 +26,7 @@ class Move(Record):
 
 
 class Order(Record):
-    """The order of keys, equal ones as they come: what a stable argsort gives."""
+    """The order of keys by a stable argsort: equal ones keep their order."""
 
     keys: Buffer
     order: Buffer

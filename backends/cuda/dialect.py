@@ -1,6 +1,6 @@
 """CUDA C's substitutes for the C library: types, bit casts, half precision, complex functions.
 
-NVRTC compiles a kernel's text together with the definitions that it calls; so does a C++ compiler with a header that
+NVRTC compiles a kernel's text together with the definitions that it calls. So does a C++ compiler, with a header that
 runs blocks and threads as loops. The text needs no CUDA header.
 """
 

@@ -1,7 +1,7 @@
 """A model of time on a device: bytes, operations, occupancy and launches of a plan, before anything runs.
 
-A kernel takes its launch and the longest of three times: moving its bytes at the bandwidth that its occupancy allows,
-computing its operations, and the chain of steps of one thread. No number is fitted to a run: those of a machine are
+A kernel takes its launch and the longest of three times. They are those of bytes at the bandwidth that its occupancy
+allows, of its operations, and of the chain of steps of one thread. No number is fitted to a run. Those of a machine are
 from its data sheet, and the shares below are assumptions.
 """
 
@@ -137,7 +137,7 @@ def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) ->
         return StepCost(launch.title, runs, 0.0, 0.0, share, 0.0)
     size, operations = bytes_of(launch.nest), _operations(launch.nest)
     is_double = any([each.out.dtype.itemsize >= 8 for each in launch.nest.code if isinstance(each, Apply)])
-    peak = (machine.doubles if is_double else machine.singles) / 2  # additions and multiplications apart
+    peak = (machine.doubles if is_double else machine.singles) / 2  # additions and multiplications separately
     bandwidth = machine.bandwidth * STREAM_SHARE * min(1.0, share / NEEDED_OCCUPANCY)
     work = math.prod(launch.nest.domain) * max(1, len(launch.nest.code))
     threads = min(launch.blocks * launch.threads, max(1, math.prod(launch.nest.domain)))

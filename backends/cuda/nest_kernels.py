@@ -31,8 +31,8 @@ MOST_BLOCKS = 4096
 """Blocks of the largest grid; threads stride through the rest."""
 SMALL_INDEX = 1 << 31
 UNROLLED_WORK = 8.0
-"""Operations of a pass up to which the compiler unrolls loops as it likes. Above, passes are long enough to hide the
-loop, and copies of them cost registers, spills and most of the time of NVRTC."""
+"""Operations of a pass up to which the compiler unrolls loops as it likes. Longer passes hide the loop, and copies of
+them cost registers, spills and most of the time of NVRTC."""
 MOST_SLOTS = 16
 """Places of one type in shared memory through which the warps of a block combine reductions."""
 
@@ -545,8 +545,8 @@ class _UnitWriter(KernelWriter):
         return first, stop
 
     def _scanned(self, nest: kernels.LoopNest, stage: kernels.NestStage, chunk: str) -> None:
-        """A stage with running reductions: the lanes take neighbouring elements, combine them with the earlier lanes in
-        log2 steps, and carry the last result on to the next elements.
+        """A stage with running reductions: the lanes take neighbouring elements and combine them with the earlier lanes
+        in log2 steps. They carry the last result on to the next elements.
         """
         b, unit, word = self.builder, self.unit, self.word
         plan = StagePlan(nest, stage, None, 64)
@@ -823,7 +823,7 @@ def segment_kernel(
     order: kernels.Buffer,
     title: str,
 ) -> Launch:
-    """A thread for every group of updates of one place, and every index of the axes behind the first `updates`: it
+    """A thread for every group of updates of one place, and every index of the axes behind the first `updates`. It
     applies them in their order. The last instruction of the nest is the write."""
     writer = KernelWriter(library, nest, title)
     code = nest.stages[0].code

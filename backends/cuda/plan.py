@@ -1,9 +1,9 @@
 """Plans: a native program as steps for a device.
 
 A plan is plain data. Most steps are launches of kernels; the others are products for cuBLAS, copies, and loops and
-branches that the host runs. A nest becomes the fastest form that it allows: elementwise code with a thread for every
-element, reductions with a thread, a warp or a block for every row, long rows in chunks. One thread runs all other
-nests, in the order of the loops.
+branches that the host runs. A nest becomes the fastest form that it allows. Elementwise code has a thread for every
+element. Reductions have a thread, a warp or a block for every row, or for chunks of long rows. One thread runs all
+other nests, in the order of the loops.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A builder of LLVM IR under the names of `llvmlite.ir`.
 
-An instruction is a line of text from the moment it is emitted, and a value is its type with its text as an operand:
-there are no objects for instructions, no scopes of names, and no second walk for printing. That is many times faster
-than llvmlite's own builder, which took a quarter of a first call.
+An instruction is a line of text from the start, and a value is its type with its text as an operand. There are no
+objects for instructions, no scopes of names, and no second walk for printing. That is many times faster than llvmlite's
+own builder, which took a quarter of a first call.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class IRBuilder:
 
     @contextmanager
     def if_then(self, condition: Value, likely: bool | None = None) -> Iterator[Block]:
-        """Inside, write what runs if the condition holds."""
+        """Inside, write the code that runs if the condition holds."""
         inside, after = self.append_basic_block("then"), self.append_basic_block("after")
         self.cbranch(condition, inside, after, LIKELY.get(likely))
         with self._arm(inside, after):
@@ -168,7 +168,7 @@ class IRBuilder:
 
     @contextmanager
     def repeat(self) -> Iterator[None]:
-        """Inside, write what runs again and again until the function returns."""
+        """Inside, write the code that runs again and again until the function returns."""
         head = self.append_basic_block("repeat")
         self.branch(head)
         self.position_at_end(head)
@@ -177,7 +177,7 @@ class IRBuilder:
 
     @contextmanager
     def loop(self, count: Value) -> Iterator[Value]:
-        """Inside, write what runs for the index 0, 1 … count - 1, which may be none."""
+        """Inside, write the code that runs for the index 0, 1 … count - 1, which may be none."""
         with self.while_less(count) as index:
             yield index
             index.add_incoming(self.add(index, index.type(1)), self.block)
@@ -208,7 +208,7 @@ class IRBuilder:
         self._end(f"  br label %{block.name}")
 
     def cbranch(self, condition: Value, yes: Block, no: Block, weights: tuple[int, int] | None = None) -> None:
-        """Jump to one of two blocks; `weights` say how often LLVM shall expect each."""
+        """Jump to one of two blocks; `weights` are their expected frequencies for LLVM."""
         profile = ""
         if weights is not None:
             parts = ["branch_weights", *[Constant(INT, weight) for weight in weights]]
@@ -230,7 +230,7 @@ class IRBuilder:
         self._end("  ret void")
 
     def unreachable(self) -> None:
-        """Promise that control never comes here."""
+        """Promise that control never gets here."""
         self._end("  unreachable")
 
     add, sub, mul = _binary("add"), _binary("sub"), _binary("mul")
@@ -395,7 +395,7 @@ class IRBuilder:
 
 
 def _pointee(pointer: Value, remedy: str) -> Any:
-    """The type of what a global variable holds. Raises: TypeError for another address."""
+    """The type of the value of a global variable. Raises: TypeError for another address."""
     if not isinstance(pointer, GlobalVariable):
         raise TypeError(f"an address does not say what it points to: {remedy}")
     return pointer.value_type

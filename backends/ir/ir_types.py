@@ -109,7 +109,7 @@ class VoidType(Type):
 
 
 class PointerType(Type):
-    """An address. Instructions that use it say what it points to."""
+    """An address. Instructions that use it state the type of the value there."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
 """A cache of object code on disk, with a hash of everything that the code depends on as its key.
 
 Each entry is a file in a folder of the user. A file is written completely or not at all, with its key and a checksum.
-func reads it only if it and its folders belong to the user of the process, and no one else may write to them: its code
-will run. If a folder or a file is unusable, func compiles the code again, and the logger "func" reports the reason at
-level DEBUG. It removes only its own files.
+The code will run, so func reads it only if no other user owns it or its folders, or may write to them. If a folder or a
+file is unusable, func compiles the code again. The logger "func" reports the reason at level DEBUG. It removes only its
+own files.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """The machine that runs compiled code, as LLVM describes it.
 
-LLVM answers once for every processor and version of llvmlite: the cache of object code has its answer, under the
+LLVM answers once for every processor and version of llvmlite. The cache of object code has its answer, under the
 system's and NumPy's description of the processor.
 """
 
@@ -35,7 +35,7 @@ PROCESSOR_FIELDS = frozenset(
         "Features",
     }
 )
-"""The lines of /proc/cpuinfo that say which processor it is; others change while it runs."""
+"""The lines of /proc/cpuinfo that identify the processor; others change while it runs."""
 FIRST_PROCESSOR = 1 << 14
 """Bytes of /proc/cpuinfo that have the first processor."""
 

@@ -145,7 +145,7 @@ def _text_of(name: str, *arguments: Any) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _disposed(value: int | None, dispose: str) -> Iterator[int]:
-    """An object of LLVM's, freed afterwards."""
+    """An object of LLVM, freed afterwards."""
     if not value:
         raise CompileError("LLVM is out of memory")
     try:

@@ -1,7 +1,7 @@
 """Compiled code in the process: from LLVM IR to callable addresses, by the cache on disk if possible.
 
-The loader of this package (`loader.py`) links object code if it can, otherwise LLVM does. llvmlite's library
-(`llvm_library.py`) generates it, or llvmlite (`compiler.py`) if the library is unknown. The collection of a
+The loader of this package (`loader.py`) links object code if it can, otherwise LLVM does. The library of llvmlite
+(`llvm_library.py`) generates it, or llvmlite itself (`compiler.py`) if the library is unknown. The collection of a
 `MachineCode` frees the memory of its code.
 """
 
@@ -125,8 +125,8 @@ def available() -> bool:
 def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     """The compiled module; the same `MachineCode` for the same module as long as it is in use.
 
-    `key` identifies the module in place of its text. With it, `module` may be a function that makes the module, called
-    only if neither the process nor the cache on disk has the code; and the module gets the THOROUGH pipeline.
+    `key` identifies the module in place of its text. With it, `module` may be a function that makes the module. func
+    calls it only if neither the process nor the cache on disk has the code. The module then gets the THOROUGH pipeline.
 
     Names outside the module are those of libc and libm, and those registered by `llvmlite.binding.add_symbol`. The text
     must not contain an address of this process, or no process would find its entry in the cache again.

@@ -1,10 +1,10 @@
 """Preload: a thread loads LLVM's library while Python traces a function and imports the compiler.
 
 Loading the library and the first code generation take a third of a first call with a new program. Both are C and C++
-work without Python's lock. So a thread does them as soon as code generation is certain: at the first call on a machine
-without compiled code, or for a program that is not on disk. The thread imports nothing. A fork waits for it: it holds
-`machine.lock` while it prepares LLVM, and a private lock, which forks take after that one, in the steps during which
-others may compile.
+work without Python's lock. So a thread does them as soon as code generation is certain. That is at the first call on a
+machine without compiled code, or for a program that is not on disk. The thread imports nothing. A fork waits for it,
+since it holds `machine.lock` while it prepares LLVM. In steps during which others may compile it holds a private lock,
+which forks take after that one.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def call_routine(builder: ir.IRBuilder, routine: Routine, dtype: DType | None, *
 
 
 class NativeRoutine:
-    """A routine of int64 numbers and arrays, compiled at its first call; without LLVM it runs as it is."""
+    """A routine of int64 numbers and arrays, compiled at its first call; without LLVM it runs in Python."""
 
     def __init__(self, function: Routine) -> None:
         self.function = function
@@ -408,7 +408,7 @@ class RoutineWriter:
         return self.computed(node) if known is None else self.constant(known, self.source.type_of(node))
 
     def computed(self, node: ast.expr) -> Any:
-        """An expression that is no constant."""
+        """An expression that is not a constant."""
         b = self.builder
         kind = self.source.type_of(node)
         if is_array(kind):

@@ -1,8 +1,8 @@
 """The addresses behind the names that compiled code refers to.
 
-A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine or a special function
-of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices. The first
-look-up of a name compiles the latter.
+A name belongs to libc or libm, to glibc's vector library, or to a module of func. These provide BLAS routines and
+special functions of SciPy, sorts of NumPy, the trampoline of the thread pool, elementary functions and products of
+matrices. The first look-up of a name compiles functions of func's own.
 """
 
 from __future__ import annotations

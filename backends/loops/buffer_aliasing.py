@@ -42,7 +42,7 @@ def alias_outputs(
 
 
 def _apply(program: kernels.NativeProgram, outputs: Sequence[Buffer], aliases: dict[Buffer, Buffer]) -> None:
-    """Merge the buffers of outputs and inputs, and number the other outputs anew."""
+    """Merge the buffers of outputs and inputs, and renumber the other outputs."""
     for item in program.items:
         replace_buffers(item, aliases)
     if any([isinstance(item, EarlyExit) for item in program.items]):

@@ -12,8 +12,8 @@ from func.backends.loops.traversal import buffers_of
 
 ALIGNMENT = 64
 WASTE, LEAST, MOST = 1 / 32, 1 << 20, 128
-"""The unused part of an arena of at least this size at its fullest, above which up to this number of buffers get new
-places, the largest first.
+"""If an arena at its fullest has at least this share unused, up to this number of buffers get new places, the largest
+first.
 """
 
 
@@ -24,7 +24,7 @@ class _Arena:
         self.size = 0
         """The bytes that have been in use at all."""
         self._end = 0
-        """The end of what is in use now."""
+        """The end of the memory in use now."""
         self._gaps: list[tuple[int, int]] = []
         """The free parts before the end, as (start, stop). No two of them touch."""
 
@@ -109,8 +109,8 @@ class _Life(NamedTuple):
 
 
 def _largest_first(lives: Sequence[_Life]) -> tuple[list[int], int]:
-    """A place for each buffer, and the size of the arena: each in turn, from the largest on, gets the first place that
-    is free during its life. A small buffer does not take the beginning of a gap that a large one would fill.
+    """A place for each buffer, and the size of the arena. From the largest buffer on, each gets the first place that is
+    free during its life. A small buffer does not take the beginning of a gap that a large one would fill.
 
     Source: Pisarchyk and Lee (2020), arXiv:2001.03288, "greedy by size" for offsets.
     """

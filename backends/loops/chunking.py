@@ -1,6 +1,6 @@
 """Chunking: cuts the loops of nests into chunks that may run at the same time, each with private memory.
 
-The chunks follow from the nest alone, never from the number of threads: so the order of additions, and with it every
+The chunks follow from the nest alone, never from the number of threads. So the order of additions, and with it every
 bit of the results, is the same on one thread and on many. A cost model, which estimates the time of the code of a
 stage, decides whether a loop is worth several threads.
 """
@@ -30,9 +30,8 @@ from func.backends.loops.traversal import all_items, own_buffers, refs_of
 from func.backends.records import Record
 
 PER_BYTE, ORDINARY_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME, CALL_TIME = 0.01, 0.04, 0.3, 1.2, 0.6, 60.0
-"""Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; work on one
-element at a time; a function of SciPy. Measured with vectors of 32 bytes at 3.5 GHz.
-"""
+"""Nanoseconds an element: for a byte read or written, an operation on 8 bytes (three kinds), work on single elements, a
+function of SciPy. Measured with vectors of 32 bytes at 3.5 GHz."""
 _ORDINARY = """
 absolute add bitwise_and bitwise_count bitwise_or bitwise_xor complex conjugate convert deg2rad equal exponent greater
 greater_equal heaviside imag invert isfinite isinf isnan left_shift less less_equal logical_and logical_not logical_or

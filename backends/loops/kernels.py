@@ -5,10 +5,10 @@ This is plain data for printers of LLVM IR, C and CUDA. It does not depend on pr
 
 - A **loop nest** has a domain, the lengths of its loops. The leading `outer` dimensions are its *rows*: they enclose
   all of its stages.
-- A **stage** is a piece of code in a nest: an *inner* stage is a loop over the remaining dimensions, another stage runs
+- A **stage** is a piece of code in a nest. An *inner* stage is a loop over the remaining dimensions; another stage runs
   once for every row. The stages of a row run in order.
-- A **register** is a scalar of the code, assigned once. What a stage reduces is a register of the row, which the
-  stages after it read.
+- A **register** is a scalar of the code, assigned once. The result of a reduction in a stage is a register of the row,
+  which the stages after it read.
 
 So the softmax of the rows of x (64 × 10), without the shift, is one nest of domain (64, 10), `outer` 1 and two stages:
 
@@ -45,7 +45,7 @@ CALLED = "scipy.special."
 
 class Buffer(Record):
     """Memory for `size` elements. kind: "input", "output" and "constant" are numbered by `place`; "arena" memory is
-    scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop, cyclically over `ring`
+    scratch at the byte offset `place`. A "slice" moves over `base` with the steps of a loop. It is cyclic over `ring`
     places if that is not 0 but a power of two.
     """
 
@@ -197,8 +197,8 @@ class NestStage(Record):
 
 
 class Chunking(Record):
-    """The chunks of a loop of a nest, which may run at the same time. The last dimension of the loop is `axis`; it
-    belongs to one stage (for one row after the other) or to the rows of all stages.
+    """The chunks of a loop of a nest, which may run at the same time. The last dimension of the loop is `axis`. It
+    belongs to one stage (for one row after another) or to the rows of all stages.
     """
 
     axis: int
@@ -222,8 +222,8 @@ class LoopNest(Record):
     """Buffers that are filled with a number before the loops begin."""
     chunkings: list[Chunking] = field(default_factory=list)
     row_scratch: list[Buffer] | None = None
-    """Private scratch of each row if the stages of several rows are interleaved: the first stage of eight rows, then
-    the second one of these rows. None if they must not be.
+    """Private scratch of each row if the stages of several rows are interleaved. The first stage of eight rows is
+    followed by the second one of these rows. None if they must not be.
     """
 
     @property
@@ -238,7 +238,7 @@ class LoopNest(Record):
 
 class Dot(Record):
     """out[b…, i, j] = Σ_k x[b…, i, k] y[b…, k, j]. The strides of a reference are those of the batch axes and of its
-    two other axes (0 where it has none); `sizes` are the lengths of i, k and j, each one axis."""
+    two other axes (0 where it has none). `sizes` are the lengths of i, k and j, each one axis."""
 
     out: StridedRef
     x: StridedRef
@@ -270,7 +270,7 @@ class FlagCheck(Record):
 
 
 class EarlyExit(Record):
-    """The program ends here if there is an error so far, or if the boolean at `flag` is true; the items after it
+    """The program ends here if there is an error so far, or if the boolean at `flag` is true. The items after it
     overwrite donated inputs."""
 
     flag: StridedRef | None

@@ -53,7 +53,7 @@ class Pack(Record):
 
 
 class Packing(Record):
-    """Results that one loop computes, and what straight-line code computes before it."""
+    """Results that one loop computes, and the terms that straight-line code computes before it."""
 
     lanes: int
     roots: list[tuple[tuple[Place, ...], Pack]]

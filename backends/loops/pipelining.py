@@ -7,9 +7,9 @@ only the start of the block, so the next block may be computed during the pullba
     thread 2:   block 9   block 8             block 7             ...
 
 The part ahead writes to two places of memory in turn. The order of computations stays, so the results are the same to
-the last bit, and one thread runs both parts one after the other. The data between the parts moves from the cache of one
-core to that of another, which takes longer than a few elementwise operations: a cost model decides which loops are
-worth it.
+the last bit, and one thread runs both parts one after another. The data between the parts moves from the cache of one
+core to that of another. This takes longer than a few elementwise operations: a cost model decides which loops are worth
+it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class PartCost(Record):
         return PartCost(self.time + other.time, self.alone + other.alone)
 
     def times(self, count: float) -> PartCost:
-        """The cost of running it as often as this."""
+        """The cost of this number of runs."""
         return PartCost(self.time * count, self.alone * count)
 
 
 def pipeline_loops(items: Iterable[Item]) -> None:
-    """Let loops whose steps have a part ahead run it one step ahead if that is worth it and possible; otherwise it
-    becomes the beginning of the body.
+    """Let loops whose steps have a part ahead run it one step ahead if that is possible and worth it.
+
+    Otherwise the part becomes the beginning of the body.
     """
     for item in items:
         if isinstance(item, CountedLoop) and item.ahead:

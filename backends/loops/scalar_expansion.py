@@ -1,10 +1,10 @@
 """Scalar expansion: nests over a few elements become straight-line code on numbers.
 
-A program of many small arrays (a robot's joints, a model of a few equations) spends its time in loops of three steps
-and in memory between them. This pass runs its small nests symbolically: memory maps places to terms, and each term is
+A program of many small arrays (the joints of a robot) spends its time in loops of three steps and in memory between
+them. This pass runs its small nests symbolically: memory maps places to terms, and each term is
 computed once. The result is one nest without loops for each run of small items, which computes the terms for later
 items and outputs. Items that cannot be expanded (library calls, loops, large nests) stay; terms needed on both sides of
-one go through scratch memory. `finite` asserts that all numbers are finite and the sign of a zero does not matter: then
+one go through scratch memory. `finite` asserts that all numbers are finite and the sign of a zero does not matter. Then
 products with a zero of the program are zero, as in CasADi.
 """
 
@@ -35,11 +35,11 @@ LARGEST_NEST, LARGEST_PRODUCT, LARGEST_PROGRAM = 2048, 16384, 600_000
 SHORT_NEST, SHORT_PROGRAM = 160, 4096
 """Elements of the largest domain, and operations of the largest program, that gain without structure."""
 MOST_RESULTS, MOST_OPERATIONS = 512, 24_000
-"""The most elements of the outputs, and operations, of straight-line code: compilers of C take some ten seconds for it,
+"""The most elements of the outputs, and operations, of straight-line code. Compilers of C take some ten seconds for it,
 and minutes for ten times as much.
 """
 FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negative": np.negative}
-"""Operations on numbers of the program that are carried out at once."""
+"""Operations on numbers of the program that are computed at once."""
 COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and", "equal", "not_equal"})
 
 
@@ -344,7 +344,7 @@ class Expansion:
             self.failures[condition] = None
 
     def _report(self) -> None:
-        """Tell of failures so far."""
+        """Report the failures so far."""
         if not self.failures:
             return
         first, *others = self.failures
@@ -547,8 +547,8 @@ class Expansion:
     def _in_order(
         self, stores: list[tuple[Buffer, int, ScalarTerm]], number: int
     ) -> list[tuple[Buffer, int, ScalarTerm]]:
-        """The results of a run, each time the one with the fewest new terms next: it reuses terms shared with the
-        earlier ones soon, from registers of the processor.
+        """The results of a run, in each step the one with the fewest new terms. It reuses terms shared with earlier
+        results soon, from registers of the processor.
         """
         needed: dict[ScalarTerm, int] = {}
         for place, (_, _, term) in enumerate(stores):
@@ -673,7 +673,7 @@ def _is(term: ScalarTerm, number: int) -> bool:
 
 
 def _is_everywhere(term: ScalarTerm) -> bool:
-    """Whether any run has a term at hand."""
+    """Whether any run has already computed a term."""
     return term.op == "literal" or (term.op == "element" and term.place[0].kind == "input")
 
 

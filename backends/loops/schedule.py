@@ -62,9 +62,10 @@ class Schedule:
         new: bool = False,
         rows: bool = True,
     ) -> int:
-        """The first nest after an item that runs over a shape and in which all arguments are available; a new one at
-        the end if there is none. `outer`: preferably one with that number of row dimensions; `rows`: also one whose
-        rows have the shape; `new`: only a new nest.
+        """The first nest after an item that runs over a shape and in which all arguments are available; else a new one.
+
+        `outer`: preferably one with that number of row dimensions; `rows`: also one whose rows have the shape; `new`:
+        only a new nest.
         """
         domain, _ = domain_of(shape)
         start = after + 1
@@ -76,7 +77,7 @@ class Schedule:
             second_best = -1
             numbers = self._nests_of.get(domain, [])
             for number in numbers[bisect.bisect_left(numbers, start) :]:
-                if self._is_full(number):  # for ever: later searches need not meet it
+                if self._is_full(number):  # forever: later searches skip it
                     numbers.remove(number)
                 elif self._takes(number, domain, shape, args, rows):
                     if outer is None or self.nest(number).outer in (None, outer):

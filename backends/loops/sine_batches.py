@@ -1,9 +1,9 @@
 """Sines and cosines of straight-line code in batches, for exported code.
 
 A compiler vectorizes a loop of sines, but calls a library for each single one. Code with arguments independent of other
-sines becomes three parts: one stores the arguments, a routine takes all sines and cosines, and the code itself loads
-them. In a loop over steps, the first part is a loop, too: it runs the carried values for the arguments, on copies, for
-all steps ahead.
+sines becomes three parts. One stores the arguments, a routine takes all sines and cosines, and the code itself loads
+them. In a loop over steps, the first part is a loop, too: it runs the carried values for the arguments ahead, on
+copies.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Small factorizations as straight-line code: Cholesky factors, triangular solves, solves with definite matrices.
 
 These need no exchange of rows, so their operations are known beforehand: every element is a term of the elements
-before. Equal factors of several solves are computed once. LU factors choose pivots at run time: they stay calls, but
-solves with one matrix share its factors, and those for one or two right-hand sides are straight-line code.
+before. Equal factors of several solves are computed once. LU factors choose pivots at run time, so they stay calls. But
+solves with one matrix share its factors, and solves for one or two right-hand sides are straight-line code.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_small_routine(item: LibraryCall) -> bool:
 
 
 def routine_operations(item: LibraryCall) -> int:
-    """About how many multiplications a call takes."""
+    """Roughly the number of multiplications of a call."""
     n, k = item.params["n"], item.params.get("k", 0)
     return int(math.prod(item.params["batch"]) * (n * n * n // 6 + n * n * k))
 

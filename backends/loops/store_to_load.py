@@ -37,8 +37,9 @@ Known: TypeAlias = dict[int, Stored | None]
 
 
 def forward_stores(items: Sequence[Item], outputs: set[int]) -> list[Item]:
-    """The items without loads of buffers in `outputs` (by id) if a nest over the same indices stores the value and its
-    code can run again.
+    """The items without loads of buffers in `outputs` (by id) whose value a nest over the same indices stores.
+
+    The code of the value must be able to run again.
     """
     known: Known = {}
     last_writes: dict[int, int] = {}

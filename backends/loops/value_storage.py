@@ -1,7 +1,7 @@
 """The storage of the values of a body: in memory, and as operands of a stage.
 
-An operation that needs a register of another nest or stage recomputes it if that is cheaper than memory
-(`rematerialization.py`); otherwise it stores the register where it is set, and loads it.
+An operation may need a register of another nest or stage. It recomputes the register if that is cheaper than memory
+(`rematerialization.py`). Otherwise it stores the register where it is set, and loads it.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from func.backends.records import Record
 
 
 class Root(Record):
-    """The result of an operation over a domain (a shape without axes of length one): in a register of a stage of a
-    nest, in memory at `ref`, or both.
+    """The result of an operation over a domain, a shape without axes of length one.
+
+    It is in a register of a stage of a nest, in memory at `ref`, or both.
     """
 
     domain: Shape
@@ -31,7 +32,7 @@ Axis: TypeAlias = tuple[int, int, int | None]
 
 
 class ArrayValue(Record):
-    """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`, at
+    """An array. Element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`, at
     start if dim is None. A uniform array has a number and no root.
     """
 

@@ -278,8 +278,8 @@ def inverse(n: int, a: Rows, out: Rows, matrix: Rows, pivots: Int32s) -> bool:
 
 
 def cholesky_tile(i: int, count: int, j: int, a: Rows, tile: Rows) -> None:
-    """The 8 columns from j on of up to 6 rows of the upper Cholesky factor, from row i on, before the mutual
-    subtraction of the rows; `a` has the rows above.
+    """The 8 columns from j on of up to 6 rows of the upper Cholesky factor, from row i on. The rows are not yet
+    subtracted from each other; `a` has the rows above.
     """
     s0: Numbers = zeros(WIDTH)
     s1: Numbers = zeros(WIDTH)
@@ -499,8 +499,8 @@ def qr(m: int, n: int, a: Rows, tau: Numbers) -> None:
 
 
 def qr_basis(m: int, count: int, columns: int, a: Rows, tau: Numbers) -> None:
-    """The first columns of Q from its reflectors, in rows, in place of these, each in a row; its column of Q replaces a
-    reflector after its last use.
+    """The first columns of Q from its reflectors, each in a row, in place of these. A column of Q replaces its
+    reflector after the last use of that.
     """
     for j in range(count, columns):
         for i in range(m):

@@ -56,8 +56,9 @@ def rotate(n: int, c: Real, s: Real, x: Numbers, y: Numbers) -> None:
 
 
 def tridiagonal(n: int, a: Rows, d: Reals, e: Reals, tau: Numbers, work: Numbers) -> None:
-    """The diagonal d and the real numbers e beside it of T in A = Q T Q*, for a Hermitian matrix, which it overwrites:
-    row k has the reflector 1 - tau v v* that is the factor k of Q, behind its diagonal. `work` has room for 3 n
+    """T in A = Q T Q*, for a Hermitian matrix, which it overwrites: the diagonal d and the real off-diagonal e.
+
+    Row k has the reflector 1 - tau v v* that is the factor k of Q, behind its diagonal. `work` has room for 3 n
     numbers.
     """
     for k in range(n - 1):
@@ -182,11 +183,11 @@ def renew(n: int, x: Numbers, p: Number, y: Numbers, q: Number, z: Numbers, t: N
 def bidiagonal(
     m: int, n: int, a: Rows, d: Reals, e: Reals, left: Rows | None, right: Rows | None, tau: Numbers, work: Numbers
 ) -> None:
-    """The diagonal d of an upper bidiagonal matrix B and the numbers e beside it, all real, for a matrix A = Q B P*, of
-    m >= n rows, which is overwritten. Where they are not None, row k of `left` has the reflector that is factor k of Q,
-    and row k + 1 of `right` that of P. One pass over the rows takes off what the last reflectors of both sides change,
-    and sums up what the next one from the left needs; another one sums up for that from the right. `tau` has room for
-    2 n numbers, `work` for 3 m + 4 n. Source: G. Howell et al., ACM TOMS 34 (2008)."""
+    """The diagonal d of an upper bidiagonal matrix B and the superdiagonal e, both real, for a matrix A = Q B P*, of m
+    >= n rows, which is overwritten. If they are not None, row k of `left` has the reflector that is factor k of Q, and
+    row k + 1 of `right` that of P*. One pass over the rows subtracts the changes by the last reflectors of both sides,
+    and sums up the terms of the left's next one. Another pass sums up for that from the right. `tau` has room for 2 n
+    numbers, `work` for 3 m + 4 n. Source: G. Howell et al., ACM TOMS 34 (2008)."""
     y, following, back, own, z = work, work[n:], work[2 * n :], work[3 * n :], work[4 * n :]
     before = z
     for i in range(m + 4 * n):
@@ -251,8 +252,8 @@ def smaller(f: Real, g: Real, h: Real) -> Real:
 
 
 def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Rows | None) -> bool:
-    """The singular values of an upper bidiagonal matrix, of which d is the diagonal and e is beside it, in place of d,
-    in no order and of any sign; the n rows of `left` and `right`, of m and n numbers, are the columns of Q and P, and
+    """The singular values of an upper bidiagonal matrix with the diagonal d and the superdiagonal e, in place of d, in
+    no order and of any sign. The n rows of `left` and `right`, of m and n numbers, are the columns of Q and P, and
     become the singular vectors. The shift is zero where another one would spoil small values. Steps go from the larger
     end to the smaller one; upwards they work on the transpose in reverse order. True where steps do not end.
     J. Demmel, W. Kahan, SIAM J. Sci. Stat. Comput. 11 (1990)."""
@@ -388,7 +389,7 @@ def singular(
 def least_squares(
     m: int, n: int, k: int, a: Rows, b: Rows, u: Rows, v: Rows, s: Reals, limit: Real, x: Rows, rest: Reals
 ) -> None:
-    """The shortest least-squares solution x (of n rows and k columns), by the singular vectors of A, or of its adjoint
+    """The shortest least-squares solution x (of n rows and k columns), by A's singular vectors, or those of its adjoint
     if A has fewer rows than columns. Singular values up to `limit` times the largest count as zero; `rest` has the sums
     of squared residuals.
     """
@@ -412,8 +413,8 @@ def least_squares(
 
 
 def factored_solve(n: int, k: int, kind: int, adjoint: bool, a: Rows, pivots: Int32s, b: Rows) -> None:
-    """The solution of A X = B, or of its adjoint, in place of B by what `solve_known` has of A: LU factors (kind 0),
-    the lower Cholesky factor (1), or a triangle (2 an upper, 3 a lower one)."""
+    """The solution of A X = B, or of its adjoint, in place of B, from the factors of A by `solve_known`. They are LU
+    factors (kind 0), the lower Cholesky factor (1), or a triangle (2 an upper, 3 a lower one)."""
     conjugate = adjoint and IS_COMPLEX
     if kind == 0:
         lu_solve(n, k, a, pivots, adjoint, conjugate, b)
@@ -451,7 +452,7 @@ def inverse_norm(n: int, kind: int, a: Rows, pivots: Int32s, x: Numbers, y: Numb
         if following == place or n == 1:
             break
         place = following
-    for i in range(n):  # a vector that no cancellation in A has in mind
+    for i in range(n):  # an arbitrary vector, for which no cancellation in A is likely
         x[i] = (1 if i % 2 == 0 else -1) * (1 + Real(i) / Real(n - 1 if n > 1 else 1))
     factored_solve(n, 1, kind, False, a, pivots, rows_of(x, 1))
     whole: Real = 0

@@ -43,9 +43,8 @@ HAS_CBLAS = False
 SHORT_INTEGERS = False
 """Whether the code has LAPACK, or BLAS, and the former has integers of 32 bits: known to the C compiler alone."""
 TINY, LEAST, MOST, EPSILON, SIZE = 2.3e-308, 1e-280, 1e280, 1.1102230246251565e-16, 8
-"""Constants of the type of numbers: about the smallest normal number, bounds between which squares are safe, half a
-unit in the last place, and the bytes of an element.
-"""
+"""Constants of the type of numbers: about the smallest normal number, bounds of safe squares, half a unit in the last
+place, an element's bytes."""
 
 
 exp, log, sqrt, floor, ceil, trunc, rint, cbrt = (
@@ -62,7 +61,7 @@ modulus = np.abs
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say of a routine that no two of its arrays overlap."""
+    """Declare that no two arrays of a routine overlap."""
     function.apart = True  # type: ignore[attr-defined]
     return function
 
@@ -79,7 +78,7 @@ def external(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say of a routine that it becomes part of those that call it."""
+    """Declare that a routine becomes part of its callers."""
     function.inlined = True  # type: ignore[attr-defined]
     return function
 

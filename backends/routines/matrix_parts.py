@@ -1,4 +1,4 @@
-"""Copies of matrices and of their triangles, what diagonals tell, and orders of rows."""
+"""Copies of matrices and of their triangles, properties of diagonals, and orders of rows."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def first_zero(n: int, a: Vector) -> Int32:
 
 
 def determinant(n: int, lu: Vector, first: int, pivots: Int32s, sign: Numbers, logarithm: Reals) -> None:
-    """The sign of a determinant and the logarithm of its modulus, by the diagonal of LU factors and exchanges that
-    count rows from `first`; 0 and -inf for a singular matrix."""
+    """The sign of a determinant and the logarithm of its modulus, by the diagonal of LU factors and exchanges. These
+    count rows from `first`. The results are 0 and -inf for a singular matrix."""
     unit: Number = 1
     total: Real = 0
     for i in range(n):
@@ -109,7 +109,7 @@ def determinant(n: int, lu: Vector, first: int, pivots: Int32s, sign: Numbers, l
 
 
 def order_of(m: int, count: int, pivots: Int32s, order: Longs) -> bool:
-    """The order of m rows after their exchanges; true where one is with no row."""
+    """The order of m rows after their exchanges; true if one is with no row."""
     failed = False
     for i in range(m):
         order[i] = i
@@ -122,7 +122,7 @@ def order_of(m: int, count: int, pivots: Int32s, order: Longs) -> bool:
 
 
 def inverse_order(n: int, order: Longs, inverse: Longs) -> Int32:
-    """The inverse of a permutation; not 0 where a number is none of its places."""
+    """The inverse of a permutation; not 0 if a number is not one of its places."""
     failed: Int32 = 0
     for i in range(n):
         inverse[i] = 0

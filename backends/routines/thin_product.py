@@ -1,4 +1,4 @@
-"""A product of matrices by panels of columns, and blocks of rows in registers.
+"""A product of matrices by panels of columns, and blocks of rows in registers. Its loops:
 
     for terms in steps of `depth`
         for rows in steps that fit the memory for rows
@@ -12,7 +12,7 @@ Each result is the sum of the steps in their order, and each step a sum in the o
 depend on how rows and columns are cut into chunks.
 
 Source: K. Goto, R. van de Geijn (2008), Anatomy of high-performance matrix multiplication, ACM TOMS 34, article 12,
-sections 4 and 5: which part of which operand lies in which cache.
+sections 4 and 5: the parts of operands in each cache.
 """
 
 from __future__ import annotations

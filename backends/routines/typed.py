@@ -274,7 +274,7 @@ class Reading:
             names |= more
 
     def _aliases(self, target: ast.expr, value: ast.expr) -> list[tuple[str, str]]:
-        """Pairs of an array that is assigned and one that it is a part of."""
+        """Pairs of an assigned array and the one that it is a part of."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             pairs = zip(target.elts, value.elts, strict=True)
             return [pair for name, part in pairs for pair in self._aliases(name, part)]
@@ -306,7 +306,7 @@ def bodies(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def called_name(node: ast.Call) -> str:
-    """The name of what is called."""
+    """The name of the callee."""
     assert isinstance(node.func, ast.Name)
     return node.func.id
 

@@ -1,4 +1,4 @@
-"""Arithmetic on elements: what NumPy's ufuncs of the same names compute."""
+"""Arithmetic on elements: the operations of NumPy's ufuncs of the same names."""
 
 from __future__ import annotations
 

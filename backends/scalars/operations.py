@@ -53,8 +53,9 @@ class Scalars:
         self._intrinsics: dict[tuple[str, str], ir.Function] = {}
 
     def apply(self, op: str, dtype: DType, args: list[Value], out: DType) -> Value:
-        """op on values that are all of `dtype` (for "select" all but the first, for shifts as NumPy has resolved
-        them); `out` is the dtype of the result."""
+        """op on values of `dtype`: for "select" all but the first, for shifts as NumPy has resolved them.
+
+        `out` is the dtype of the result."""
         if op == "convert":
             return self.convert(args[0], dtype, out)
         if op.startswith(CALLED):
@@ -84,7 +85,7 @@ class Scalars:
         return self.builder.call(function, args)
 
     def convert(self, x: Value, source: DType, result: DType) -> Value:
-        """A cast as by `astype`; complex to real keeps the real part, and a truth value looks at both."""
+        """A cast as by `astype`; complex to real keeps the real part, and a truth value tests both."""
         if source == result:
             return x
         if source.kind == "c" and result.kind == "c":
@@ -199,8 +200,8 @@ class Scalars:
         return gathered(b, [b.call(function, [*[lane(b, x, place) for x in args], *others]) for place in lanes])
 
     def repeated(self, name: str, dtype: DType, step: Step, result: int, args: Sequence[ir.Value]) -> Value:
-        """The function `name` of unsigned numbers x and y, lane by lane: (x, y, 1) becomes `step` of them until y is
-        zero; the function returns the number at the place `result`."""
+        """The function `name` of unsigned numbers x and y, lane by lane. From (x, y, 1) on, `step` runs until y is
+        zero. The function returns the number at the place `result`."""
         kind = element(dtype)
         full = f"func_{name}_{kind}"
         function: Any = self.module.globals.get(full)

@@ -1,10 +1,10 @@
 """SciPy's special functions as C functions of numbers: `scipy.special.cython_special` exports their addresses.
 
 Each export is a capsule that has a C signature as its name. The functions are those that SciPy's ufuncs call for every
-element, so results are the same to the bit. They may be called in any thread: where something goes wrong, they do
-nothing as long as `scipy.special.errstate` asks for nothing. Otherwise they would call Python, or not report at all, so
-a program asks first (`REPORTS`), and leaves its work to NumPy. Compiled code from the cache needs the addresses alone,
-so nothing here imports what prints code.
+element, so results are the same to the bit. They may be called in any thread: after an error they do nothing, as long
+as `scipy.special.errstate` asks for nothing. Otherwise they would call Python, or not report at all. So a program asks
+first (`REPORTS`), and leaves its work to NumPy. Compiled code from the cache needs the addresses alone, so nothing here
+imports printers.
 """
 
 from __future__ import annotations

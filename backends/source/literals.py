@@ -54,7 +54,7 @@ def literal(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """The letters of a string as they stand between double quotes, also of an f-string or of a docstring."""
+    """The letters of a string for a place between double quotes, also of an f-string or of a docstring."""
     return _escaped(text, quote='"')
 
 
@@ -105,7 +105,7 @@ def axes_text(axes: Sequence[int]) -> str:
 
 
 def slice_text(entry: slice) -> str:
-    """A slice as it stands in brackets."""
+    """A slice in the notation of brackets."""
     start, stop, step = entry.start, entry.stop, 1 if entry.step is None else entry.step
     head = f"{'' if start is None or (start == 0 and step > 0) else literal(start)}:"
     head += "" if stop is None else literal(stop)

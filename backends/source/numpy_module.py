@@ -20,7 +20,7 @@ from func.backends.source.plans import Plan, PlanStep
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
 _STANDARD = ("base64", "functools", "importlib", "math")
 _STRINGS = re.compile(r"""'(?:[^'\\\n]|\\.)*'""")
-"""Literals of strings in statements. The messages of errors stand between double quotes."""
+"""Literals of strings in statements. The messages of errors are in double quotes."""
 _CUPY = re.compile(rf"{_STRINGS.pattern}|\bnp\b|(?<![\w.])scipy\.")
 """Names of NumPy and SciPy in text; strings are matched, so that nothing in them is."""
 _CUPY_NAMES = {"np": "cp", "scipy.": "cupyx.scipy."}
@@ -86,7 +86,7 @@ def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan |
 
 
 def _imports(body: str, helpers: str, constants: str, device: bool) -> list[str]:
-    """The lines that import what the parts of a module use."""
+    """The lines that import everything that the parts of a module use."""
     text = "\n".join([_STRINGS.sub("''", body), constants])
     everything = f"{text}\n{helpers}"  # array helpers import parts of SciPy themselves
     lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]

@@ -78,7 +78,7 @@ class _MappedBlock:
         return [np.asarray(out) for out in outs], spec
 
     def example(self, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The outputs for one row of ones, which show Dask the result type; Python may decide otherwise on real rows."""
+        """The outputs for one row of ones, which show Dask the result type; Python may decide otherwise on others."""
         rows = []
         for leaf, axis in zip(leaves, self.axes, strict=True):
             if axis is None:

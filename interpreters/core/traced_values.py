@@ -102,7 +102,7 @@ _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 class Series:
-    """The coefficients of a power series, ZERO or an array each. Without `extend(k)`, which adds others, that is all."""
+    """The coefficients of a power series, ZERO or an array each: all of them, unless `extend(k)` computes others."""
 
     __slots__ = ("coefficients", "extend")
 

@@ -99,7 +99,9 @@ Math::
 
     f(x)    is so many
 
-Then so many.
+Then so many, or:
+
+    so many
 """
 
 LIMIT = 3
@@ -136,13 +138,13 @@ class C:
 def test_lines_of_a_module_without_its_code() -> None:
     assert found(MODULE, ".py") == [
         (17, "so-many"),
-        (21, "so-many"),
-        (32, "relative-headline"),
-        (33, "relative-headline"),
-        (35, "so-many"),
-        (37, "relative-headline"),
-        (39, "so-many"),
-        (47, "so-many"),
+        (23, "so-many"),
+        (34, "relative-headline"),
+        (35, "relative-headline"),
+        (37, "so-many"),
+        (39, "relative-headline"),
+        (41, "so-many"),
+        (49, "so-many"),
     ]
 
 

@@ -1,6 +1,6 @@
 """Binding of compiled programs to Python callables.
 
-A native stub is a C function made by LLVM. Its code is the same for all signatures, compiled once and kept on disk; it
+A native stub is a C function made by LLVM. Its code is the same for all signatures, compiled once and kept on disk. It
 follows a table made from the signature, so a new stub costs no compilation. Arguments that do not match the signature
 go unchanged to a slow function. A Python stub does the same on interpreters whose objects native code cannot read, and
 until the native code is compiled.
@@ -151,7 +151,7 @@ _definitions: dict[int, capi.MethodDefinition] = {}
 
 
 def _definition(address: int) -> capi.MethodDefinition:
-    """The definition of functions with the code at an address. It lives for ever: CPython reads it while it frees a
+    """The definition of functions with the code at an address. It lives forever: CPython reads it while it frees a
     function, perhaps after the collection of everything else. Concurrent requests get the same one, which
     `functools.cache` does not promise.
     """
@@ -251,7 +251,7 @@ def _readable(leaf: Leaf, value: Any) -> Any:
         if type(value) is not PYTHON_TYPES[leaf.dtype] or (
             type(value) is int and not -LARGEST_INT - 1 <= value <= LARGEST_INT
         ):
-            raise Mismatch(f"{value!r} is no {leaf.dtype} scalar")
+            raise Mismatch(f"{value!r} is not a {leaf.dtype} scalar")
         return np.array(value, leaf.dtype)
     if not leaf.shape and type(value) is leaf.dtype.type:
         return np.array(value)

@@ -141,7 +141,7 @@ class NativeExecutable:
         expected: int | None = None,
     ) -> Callable[..., Any] | None:
         """A callable of arguments like these, trees of arrays, with the whole result; None if a stub cannot take or
-        make such trees. With `expected`, the last output is no part of the result."""
+        make such trees. With `expected`, the last output is not a part of the result."""
         outputs = self.interface.outputs if expected is None else self.interface.outputs[:-1]
         result = unflatten([leaf_of(output) for output in outputs])
         try:

@@ -30,8 +30,8 @@ class Mismatch(Exception):
 class Leaf:
     """An array or a Python scalar in a tree.
 
-    A leaf of kind `"array"` is an `np.ndarray`, and no subclass, or for shape () also a NumPy scalar of exactly this
-    dtype; a result of shape () is a NumPy scalar. A leaf of kind `"python"` is a bool, int, float or complex.
+    A leaf of kind `"array"` is an `np.ndarray`, not a subclass, or for shape () also a NumPy scalar of exactly this
+    dtype. A result of shape () is a NumPy scalar. A leaf of kind `"python"` is a bool, int, float or complex.
 
     >>> Leaf("array", (3,), np.dtype(np.float32))
     Leaf(kind='array', shape=(3,), dtype=dtype('float32'))
@@ -79,9 +79,9 @@ class StubSignature(NamedTuple):
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
     during the computation. The leaves of the arguments at the places in a pair of `separate` must not overlap in
-    memory, nor one with memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs` the stub
-    keeps references to large arrays that it has returned, and reuses them once nothing else refers to them. With
-    `expected`, the program has a last output that is no part of the result: an int64, which must be this number.
+    memory. Nor must one overlap memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs` the
+    stub keeps references to large arrays that it has returned, and reuses them once nothing else refers to them. With
+    `expected`, the program has a last output that is not a part of the result: an int64, which must be this number.
     """
 
     args: tuple[Tree, ...]

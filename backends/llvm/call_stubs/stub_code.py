@@ -1,8 +1,8 @@
 """The native code of all call stubs: one C function of CPython's fast calling convention that follows a table.
 
 It finds the table through its `self`, a tuple whose first item is the table as an array of words. It checks the
-arguments and finds the data of their leaves, allocates the outputs or reuses arrays of earlier calls, runs the program,
-and builds the tree of the result.
+arguments and finds the data of their leaves. Then it allocates the outputs or reuses arrays of earlier calls, runs the
+program, and builds the tree of the result.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The table of a call stub, and its layout.
 
-The native code is the same for all stubs and follows a table of 64-bit words. First comes a head, then records: for
-the nodes of the arguments in the order in which they are visited, for the outputs, and for the containers of the
-result, inner ones first. Offsets are in bytes; those of a frame are from its start. A frame is the memory of one call
-on the stack: the number of references that the call owns, the addresses of inputs and of outputs, the containers among
-the arguments, numbers, the references, and scratch memory.
+The native code is the same for all stubs and follows a table of 64-bit words: a head and the records. Nodes of the
+arguments have records in the order of visits, then outputs, then containers of the result, inner ones first. Offsets
+are in bytes; those of a frame are from its start. A frame is the memory of one call on the stack. It has the number of
+references that the call owns, and the addresses of inputs and outputs. After them come the containers among the
+arguments, the numbers, the references, and scratch memory.
 """
 
 from __future__ import annotations
@@ -284,8 +284,8 @@ class StubTable:
     def _add_node(self, tree: Tree, fetch: int, parent: int, key: int, is_shared: bool) -> None:
         """Add the record of a node of the arguments and those below it.
 
-        The items of a list or dict are shared: other code may drop them during the call, so the call takes references
-        to those that it uses later.
+        The items of a list or dict are shared, and other code may drop them during the call. So the call takes
+        references to those that it uses later.
         """
         words: dict[int, int] = {ArgNode.FETCH: fetch, ArgNode.PARENT: parent, ArgNode.KEY: key}
         if isinstance(tree, Leaf):

@@ -114,8 +114,9 @@ class DotPrinter:
     def _by_rows_of_both(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> None:
-        """For a summed axis that is last in both operands: sums along it, or a copy of the smaller operand if the other
-        one has many rows, which saves adding up the lanes of every sum.
+        """For a summed axis that is last in both operands: sums along it, or a copy of the smaller operand.
+
+        The copy pays if the other operand has many rows: it saves adding up the lanes of every sum.
         """
         if out.second != 1 and out.first == 1:
             out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m

@@ -1,7 +1,7 @@
 """Chunks of nests as separate functions, which the thread pool runs.
 
-A task is `void task(ptr data, i64 chunk)`. The enclosing function writes the values that the loops of a chunk use, such
-as the addresses of buffers, to `data`; the task reads them at its start.
+A task is `void task(ptr data, i64 chunk)`. The enclosing function writes the values that the loops of a chunk use to
+`data`, such as the addresses of buffers. The task reads them at its start.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Printer:
         return None
 
     def _length(self) -> int:
-        """About how many instructions the function has so far; those of the last block are not complete yet."""
+        """Roughly the number of instructions of the function so far; those of the last block are not complete yet."""
         blocks = self.builder.function.blocks
         self._instructions += sum([len(block.lines) for block in blocks[self._blocks : -1]])
         self._blocks = max(self._blocks, len(blocks) - 1)

@@ -1,17 +1,17 @@
 """Blocks of rows: a nest with expensive functions of single numbers in its rows takes several rows at a time.
 
-In the gradient of a logistic regression each row is a product with a vector, then a logarithm and an exponential of one
-number, then a sum over rows. One row at a time, the two functions run on scalars and take three times as long as the
-row's two passes over the matrix. In a block the first pass runs for all rows, then the functions on one vector with an
-element for each row. The second pass then finds all rows in the cache:
+In the gradient of a logistic regression, a row is a product with a vector, two functions of one number, and a sum over
+rows. One row at a time, the two functions, a logarithm and an exponential, run on scalars. They take three times as
+long as the row's two passes over the matrix. In a block the first pass runs for all rows, then the functions on one
+vector with an element for each row. The second pass then finds all rows in the cache:
 
     for i = 0, R, 2R, …:
       for r < R:  first pass of row i + r; its sum goes to lane r
       vector code on R lanes
       for r < R:  second pass of row i + r with the number in lane r
 
-Only operations on registers become vectors. What touches memory runs row by row, in the order of the rows, so a last
-block with fewer rows needs no special code: its other lanes hold numbers of earlier blocks, which nothing reads.
+Only operations on registers become vectors. Accesses to memory run row by row, in the order of the rows. So a last
+block with fewer rows needs no special code: its other lanes contain numbers of earlier blocks, which nothing reads.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def row_plan(nest: kernels.LoopNest, group: Sequence[int], bits: int) -> RowPlan
 
 
 def _bytes_of_row(nest: kernels.LoopNest) -> int:
-    """About the bytes that the passes of one row touch."""
+    """Roughly the bytes that the passes of one row touch."""
     inner = math.prod(nest.domain[nest.outer or 0 :])
     refs = refs_of([instruction for stage in nest.stages if stage.inner for instruction in stage.code])
     return inner * max([ref.buffer.dtype.itemsize for ref in refs], default=1)
@@ -225,5 +225,5 @@ class RowBlocks:
         }
 
     def _assigns(self, step: RowStep, register: kernels.Register) -> bool:
-        """Whether a step assigns a register that it hands on."""
+        """Whether a step assigns a register that it passes on."""
         return any([getattr(instruction, "out", None) is register for instruction in step.code])

@@ -63,8 +63,8 @@ def is_sum(instruction: kernels.Instruction) -> bool:
 
 
 class StagePlan:
-    """The loops of a stage, outermost first: the last dimension of each (`dims`), how often each runs (`lengths`), and
-    the instructions by the number of loops that they are inside of (`levels`)."""
+    """The loops of a stage, outermost first: the last dimension of each (`dims`), and the number of its runs
+    (`lengths`). `levels` has the instructions by the number of loops around them."""
 
     def __init__(
         self, nest: kernels.LoopNest, stage: kernels.NestStage, loop_chunk: LoopChunk | None, bits: int

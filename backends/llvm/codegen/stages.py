@@ -1,8 +1,8 @@
 """The loops of one stage of a nest as LLVM IR: vectors along the innermost dimension, reductions.
 
-Every instruction is emitted at the depth of the deepest loop that it depends on: a value that does not vary along the
+Every instruction is emitted at the depth of the deepest loop that it depends on. A value that does not vary along the
 innermost dimension is a scalar outside its loop. The innermost loop takes `width` elements at a time as one vector and
-the remainder as one shorter vector, so that the code of a body is emitted at most twice.
+the remainder as one shorter vector. So it emits the code of a body at most twice.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class StageLoops:
         self._steps(depth, start, stop, width, step)
 
     def _splats(self, code: list[kernels.Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
-        """Scalars that the innermost loop uses, splatted before the loop."""
+        """Scalars that the innermost loop uses, as vectors made before the loop."""
         if width == 1:
             return {}
         used: dict[int, ir.Value] = {}

@@ -1,9 +1,9 @@
 """LAPACK in native code, on row-major matrices: calls, scratch memory, triangular and positive definite matrices.
 
-`emit_…` writes the code into the builder's block and returns the status as an i32 value: 0, or LAPACK's positive number
-that says where a matrix turned out singular or not positive definite. Shapes and strides are known numbers at emission.
-A routine with scratch memory takes the address of `…_scratch` bytes, aligned to 64. Where NumPy works on the columns of
-a matrix, this code factors a transposed copy: pivots, signs and singular matrices are the same.
+`emit_…` writes the code into the builder's block and returns the status as an i32 value. It is 0, or LAPACK's positive
+number of the place where a matrix is singular or not positive definite. Shapes and strides are known numbers at
+emission. A routine with scratch memory takes the address of `…_scratch` bytes, aligned to 64. Where NumPy works on the
+columns of a matrix, this code factors a transposed copy: pivots, signs and singular matrices are the same.
 """
 
 from collections.abc import Sequence

@@ -61,8 +61,9 @@ def emit_lstsq(
     *,
     limit: float,
 ) -> ir.Value:
-    """Write the least-squares solution X of A X = B, the k sums of squared residuals, and the singular values; those
-    up to `limit` times the largest count as zero.
+    """Write the least-squares solution X of A X = B, the k sums of squared residuals, and the singular values.
+
+    Singular values up to `limit` times the largest count as zero.
 
     The caller handles sizes of 0.
     """

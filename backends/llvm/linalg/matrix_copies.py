@@ -1,7 +1,6 @@
-"""Moving row-major matrices in native code: loops, transposed copies, triangles. A complex number is a vector of two
-floats.
+"""Moving row-major matrices in native code: loops, transposed copies, triangles.
 
-Rows lie in memory. A complex number is a vector of two floats.
+A complex number is a vector of two floats.
 """
 
 from collections.abc import Iterator

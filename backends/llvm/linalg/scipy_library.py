@@ -81,8 +81,9 @@ def _file(module: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    """The module `cython_blas` as a library, with its BLAS; None without a file, and on Windows, which does not look
-    names up in the libraries of a library.
+    """The module `cython_blas` as a library, with its BLAS; None without a file.
+
+    Also None on Windows, which does not look names up in the libraries of a library.
     """
     if sys.platform == "win32":
         return None

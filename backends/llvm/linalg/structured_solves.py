@@ -47,9 +47,10 @@ def emit_solve_known(
     kind: str,
     lower: bool,
 ) -> ir.Value:
-    """Write the solution X of A X = B, both of shape (n, k), for a "general", "positive" definite, "symmetric",
-    "hermitian" or "triangular" matrix; for all but general ones it reads only the `lower` or upper triangle. The status
-    is not 0 even for A that is singular to working precision.
+    """Write the solution X of A X = B, both of shape (n, k), for a matrix of known structure.
+
+    A is "general", "positive" definite, "symmetric", "hermitian" or "triangular"; for all but general ones it reads
+    only the `lower` or upper triangle. The status is not 0 even for A that is singular to working precision.
     """
     if n == 0 or k == 0:
         return FINE

@@ -1,10 +1,10 @@
 """Products of matrices by native code itself: with few rows or terms, and small ones in single precision.
 
 BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. With few
-rows in the result, copying the second operand takes as long as multiplying; with few terms, BLAS reads and writes the
-results too often. `backends/routines/thin_product.py` copies less: the second operand by panels, which stay in the
-first-level cache, and the first one only if it is not row-major. Compiled programs from the cache need the address
-alone, so nothing here imports printers.
+rows in the result, copying the second operand takes as long as multiplying. With few terms, BLAS reads and writes the
+results too often. The one in `backends/routines/thin_product.py` copies less. It copies the second operand by panels,
+which stay in the first-level cache, and the first operand only if it is not row-major. Compiled programs from the cache
+need the address alone, so nothing here imports printers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from func.backends.loops.kernels import DType
 from func.backends.loops.product_blocks import SECOND_LEVEL
 
 FEW_ROWS = {4: 128, 8: 48}
-"""Rows, by the bytes of an element, up to which copies cost BLAS a quarter of its time or more: the price of an element
-of the second operand over the rows (`CopyPrices` in `product_blocks.py`). Measured on an Intel Xeon with AVX-512, one
-thread, 32 × 784 × 512 in single precision: OpenBLAS 0.3.30 has 57 to 92 Gflop/s, this code 119 to 130, and both have
-140 for 512 × 512 × 512."""
+"""Rows, by the bytes of an element, up to which copies cost BLAS a quarter of its time or more. This is the price of an
+element of the second operand over the rows (`CopyPrices` in `product_blocks.py`). Measured on an Intel Xeon with
+AVX-512, one thread, 32 × 784 × 512 in single precision: OpenBLAS 0.3.30 has 57 to 92 Gflop/s, this code 119 to 130.
+Both have 140 for 512 × 512 × 512."""
 FEW_TERMS = 64
 """Terms up to which BLAS takes longer than this code, if the results fit the second-level cache: 784 × 32 × 512 with
 94 Gflop/s against 142. Larger results are better written row by row, as BLAS does."""
 SINGLE, MANY_TERMS, WIDE, EMPTY = 4, 512, 128, 1.125
-"""Bytes of an element, terms and columns from which on this code is as fast or faster, even for many rows and columns:
+"""Bytes of an element, terms and columns from which on this code is as fast or faster, even for many rows and columns.
 BLAS copies for a tenth of its time there, and again for every chunk. The second operand must be row-major, and panels
 hardly wider than the columns in them.
 """

@@ -1,8 +1,8 @@
 """Elementary functions on vectors of any length: glibc's libmvec if available, polynomials otherwise.
 
 A vector splits into pieces as wide as the registers. Each piece is one call of libmvec or of a polynomial function,
-compiled once for all programs. A scalar fills a whole register: the same code computes every lane, so a result does not
-depend on the position of its argument in an array.
+compiled once for all programs. A scalar fills a whole register. So the same code computes every lane, and a result does
+not depend on the position of its argument in an array.
 """
 
 from __future__ import annotations

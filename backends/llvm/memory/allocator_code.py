@@ -5,7 +5,7 @@ block becomes the head of the list of its class, its first word the address of t
 the head of its class, or a new block of NumPy's own handler. Smaller blocks go to that handler unchanged, which has a
 cache for the smallest.
 
-The lists do not raise the peak memory of the process: before a new block, it frees waiting ones until blocks in use and
+The lists do not raise the peak memory of the process. Before a new block, it frees waiting ones until blocks in use and
 waiting blocks together stay below the largest use so far. (Sizes are rounded, but no code touches the pages behind an
 array.) A thread goes to NumPy's handler if another one uses the lists.
 """

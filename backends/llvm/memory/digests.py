@@ -3,9 +3,9 @@
 32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is
 a bijection of h and one of the word, so a single change always shows. Of several changes, the first spreads over the
 word before the next. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT` below.
-So `SHIFT` must not be a distance between parts of numbers that change together: 32 is that of the signs of neighbours
-in single precision, and a third and a second change of sign would undo the first. It reads at the speed of the memory,
-twice as fast as comparing two copies.
+So `SHIFT` must not be a distance between parts of numbers that change together. A shift of 32 is that of the signs of
+neighbours in single precision: a third change of sign would undo the first two. It reads at the speed of the memory,
+twice as fast as a comparison of two copies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MULTIPLIER, START = 0xD6E8FEB86659FD93, 0x9E3779B97F4A7C15
 """Odd numbers without a pattern; multiples of the second one are the first values of the words."""
 
 Digest = Callable[[int, int, int], None]
-"""A function of the address of some stripes, of their number, and of the address where the digest goes."""
+"""A function of the address of some stripes, of their number, and of the address for the digest."""
 
 
 def provided() -> Digest:

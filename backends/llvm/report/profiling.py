@@ -234,8 +234,9 @@ def _clock() -> _Clock:
 
 @functools.cache
 def copy_bandwidth() -> float:
-    """Bytes read and written a second by a native copy, on as many threads as kernels get, of an array larger than the
-    caches; measured once.
+    """Bytes read and written a second by a native copy of an array larger than the caches; measured once.
+
+    The copy runs on as many threads as kernels get.
     """
     size = _copy_size() // 8
     source = np.ones(size)

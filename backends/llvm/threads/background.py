@@ -45,7 +45,7 @@ def _start() -> None:
     global _thread
     if _starting.locked():  # another thread is in this function
         return
-    with _starting:  # after `acquire` and before `try` an interrupt would leave it held
+    with _starting:  # after `acquire` and before `try` an interrupt would leave it locked
         if _is_ending() or (_thread is not None and _thread.is_alive()):
             return
         try:

@@ -4,17 +4,17 @@ Native code calls
 
     void func_parallel(void (*task)(i8* data, i64 chunk), i8* data, i64 chunks)
 
-which runs the task for the chunks 0 … chunks - 1 on the workers and on the calling thread, and returns when all are
-done. The caller chooses the chunks independently of the number of threads, so results do not depend on it. A call
-inside a task, or while another thread uses the pool, runs its chunks on its own thread; so does every call on systems
-without POSIX threads. Tasks must not touch Python: the caller may hold the GIL.
+It runs the task for the chunks 0 … chunks - 1 on the workers and on the calling thread, and returns when all are done.
+The caller chooses the chunks independently of the number of threads, so results do not depend on it. A call inside a
+task, or while another thread uses the pool, runs its chunks on its own thread. So does every call on systems without
+POSIX threads. Tasks must not touch Python: the caller may hold the GIL.
 
 `func_parallel` is a trampoline of a few instructions. The pool behind it takes longer to compile than most programs, so
 it is compiled in the background (`background.py`). Until the pool exists the calling thread runs the chunks itself; it
 then hands over the remaining ones.
 
 Workers start at the first call that has more than one chunk. After a job they spin for a moment, and then sleep. They
-are no threads of Python, block the signals that Python handles, and end with the process. A forked child begins
+are not threads of Python, block the signals that Python handles, and end with the process. A forked child begins
 without workers.
 """
 

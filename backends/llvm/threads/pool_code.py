@@ -4,8 +4,8 @@ One caller at a time owns the pool (`busy`). Its job is open while the OPEN bit 
 counting itself into the gate, which succeeds for an open job only, and leaves by counting itself out. A caller without
 chunks left closes the gate and waits for the workers inside, never for one that is still waking up.
 
-Twice one side publishes a change and then checks whether the other side sleeps, while the other announces its sleep
-and then checks for the change: with sequentially consistent atomics at least one of them sees the other.
+Twice one side publishes a change and then checks whether the other side sleeps. The other side announces its sleep and
+then checks for the change. With sequentially consistent atomics at least one of them sees the other.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ VARIABLES = (
     "chunks",
     "fp_mode",
 )
-"""Shared words. `requested` is the number of workers that is set, `size` the number that the pool was last resized to;
-`fp_mode` is the floating-point control register of the caller, under which all chunks run."""
+"""Shared words. `requested` is the desired number of workers, `size` the number at the latest resize. `fp_mode` is the
+floating-point control register of the caller, under which all chunks run."""
 AREAS = {"mutex": LOCK, "wake": LOCK, "done": LOCK, "alive": MAX_THREADS}
 """Shared bytes."""
 
@@ -147,7 +147,7 @@ class PoolBuilder(IRBuilder):
         return self.module.get_global(name)  # type: ignore[no-any-return]
 
     def alive(self, index: Value) -> Value:
-        """The address of the byte that says whether a worker is alive."""
+        """The address of the byte that tells whether a worker is alive."""
         return self.gep(self.address("alive"), [index], source_etype=BYTE)
 
     def scratch(self, size: int) -> Value:

@@ -73,14 +73,14 @@ def in_double(emit: Emitter, name: str, x: Real) -> Real:
 
 
 def logarithm(emit: Emitter, library: FunctionBody, x: Real) -> Real:
-    """A logarithm of what is not positive and finite."""
+    """A logarithm of numbers that are not positive and finite."""
     from func.backends.scalars.math.exponential import log_special  # start-up time: sines need none of it
 
     return log_special(emit, x, library(((x > 0.0) & (x < math.inf)).select(x, 1.0)))
 
 
 def log1p(emit: Emitter, library: FunctionBody, x: Real) -> Real:
-    """log1p of what is not above -1 and finite."""
+    """log1p of numbers that are not above -1 and finite."""
     from func.backends.scalars.math.exponential import log1p_special  # start-up time: sines need none of it
 
     return log1p_special(emit, x, library(((x > -1.0) & (x < math.inf)).select(x, 1.0)))

@@ -23,9 +23,8 @@ class ElementaryFunction(NamedTuple):
     libmvec: str | None = None
     """C's name of it in libmvec."""
     preferred: tuple[int, ...] = ()
-    """Widths of numbers in bits for which the body replaces libmvec's: it is as fast or faster on usual arguments, and
-    several times faster where libmvec computes lane by lane (exp of -inf, powers of 0 and of negative numbers).
-    """
+    """Widths of numbers in bits for which the body replaces libmvec's. It is as fast on usual arguments, and several
+    times faster where libmvec computes by lane (exp of -inf, powers of 0 and of negative numbers)."""
     part: str | None = None
     """The function of the same argument that its body, a few instructions written where it is called, shares with
     others."""
