@@ -136,7 +136,7 @@ def _fill(self: Tracer, value: Any) -> None:
     setitem(self, Ellipsis, element_value(value, self.dtype))
 
 
-def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
+def _view(self: Tracer, dtype: Any = None, type: Any = None, *sizes: Any) -> Array:
     for kind in (dtype, type):
         if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
             raise TracerConversionError(
@@ -144,7 +144,8 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
                 "Compute with plain arrays, which func traces: np.where for masks, factors for units, @ for matrices."
             )
     if builtins.isinstance(dtype, (int, tuple)):
-        raise TypeError(f"x.view takes a dtype, as NumPy's does; for a shape write x.reshape({dtype})")
+        shape = ", ".join([str(size) for size in (dtype, type, *sizes) if size is not None])
+        raise TypeError(f"x.view takes a dtype, as NumPy's does; for a shape write x.reshape({shape})")
     if dtype is not None and type is None and (target := np.dtype(dtype)) != self.dtype:
         if {target.kind, self.dtype.kind} == {"c", "f"} and np.finfo(target).dtype == np.finfo(self.dtype).dtype:
             return view_pairs(self, target)
