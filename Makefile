@@ -39,7 +39,7 @@ help:
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
 	@echo "make dist    build source distribution and wheel into dist/, and use the wheel in a fresh environment"
-	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
+	@echo "make bench   time func against its peers and renew all figures of the pages (ARGS='--quick' for a short run)"
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
 	@echo "make enumerate  run small programs, all or sampled, against the truth (TIME=2h, ARGS='memory --complete')"
@@ -105,12 +105,18 @@ docs: $(VENV)/installed-docs
 dist: $(VENV)/installed-test
 	$(BIN)/python -m tools.dist --keep dist
 
-# Without ARGS the page and the plot of the documentation are renewed.
+# Without ARGS: one run on two threads, on one, with torch.compile, and of first calls; then every figure of the pages.
 bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torch
-	$(BIN)/python -m benchmarks \
-		$(or $(ARGS),--slow --memory --markdown docs/performance.md --plot docs/_static/performance.svg)
-	$(if $(ARGS),,$(BIN)/python -m benchmarks.first_calls --markdown docs/performance.md)
-	$(if $(ARGS),,$(BIN)/python -m benchmarks.long_programs)
+ifneq ($(ARGS),)
+	$(BIN)/python -m benchmarks $(ARGS)
+else
+	mkdir -p build/run
+	$(BIN)/python -m benchmarks --memory --json 'build/run/two threads.json'
+	$(BIN)/python -m benchmarks --threads 1 --json 'build/run/one thread.json'
+	$(BIN)/python -m benchmarks --slow --contestants func.jit,torch.compile --json build/run/torch.compile.json
+	$(BIN)/python -m benchmarks.first_calls --json 'build/run/first calls.json'
+	$(BIN)/python -m benchmarks.figures --collect build/run
+endif
 
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)

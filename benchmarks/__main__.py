@@ -15,9 +15,7 @@ def main() -> int:
     limit_threads(options.threads)
     from benchmarks.apart import Settings, run_apart
     from benchmarks.memory import add_peaks
-    from benchmarks.pages import write_page
-    from benchmarks.plot import draw
-    from benchmarks.report import as_data, bars_table, check_table, page_tables, summary_table, workload_table
+    from benchmarks.report import as_data, bars_table, check_table, summary_table, workload_table
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
 
@@ -58,12 +56,6 @@ def main() -> int:
 
     if options.json:
         options.json.write_text(json.dumps(as_data(environment, results), indent=1) + "\n")
-    if options.markdown:
-        facts = "\n".join(f"- {name}: {value}" for name, value in environment.items())
-        tables = [table.markdown() for table in page_tables(results)]
-        write_page(options.markdown, "\n\n".join([*tables, "### The machine and the run", facts]))
-    if options.plot:
-        draw(results, options.plot)
     return int(broken)
 
 
@@ -81,9 +73,12 @@ def _options() -> argparse.Namespace:
     add("--slow", action="store_true", help="include contestants that take very long to start, and huge arrays")
     add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a quarter")
     add("--list", action="store_true", help="list the workloads and stop")
-    add("--json", metavar="FILE", type=Path, help="write every measurement to this file")
-    add("--markdown", metavar="FILE", type=Path, help="write the tables to this page, below its marker")
-    add("--plot", metavar="FILE", type=Path, help="draw the ratios into this file (.svg, .png, …)")
+    add(
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="write every measurement to this file, for python -m benchmarks.figures",
+    )
     return parser.parse_args()
 
 

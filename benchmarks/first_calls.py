@@ -1,6 +1,6 @@
 """First calls of a process, and imports: every measurement is a process of its own.
 
-`python -m benchmarks.first_calls [NAMES] [--rounds N] [--threads N] [--markdown FILE]` prints a row for each workload
+`python -m benchmarks.first_calls [NAMES] [--rounds N] [--threads N] [--json FILE]` prints a row for each workload
 with compiled contestants: the time of the first call of func.jit with its program on disk (warm) and with an empty
 folder (cold), and of jax.jit's. Libraries are imported and the data is made before the clock starts; the function is
 traced, compiled or found, and called after it. Rounds are interleaved, and the least counts. Rows for imports follow.
@@ -20,10 +20,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.contestants import FUNC_JIT, JAX_JIT
 from benchmarks.environment import limit_threads
-from benchmarks.pages import replace_section
 
 WARM_BAR = 0.040
 """Seconds of a warm first call."""
@@ -35,7 +35,6 @@ IMPORT_BAR = 1.2
 IMPORTS = ("import numpy, optree", "import func", "from func import grad")
 LIMIT = 120.0
 """Seconds after which a process is left out."""
-MARK = "first calls"
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--markdown")
+    parser.add_argument("--json", type=Path, help="write the seconds to this file, for python -m benchmarks.figures")
     parser.add_argument("--no-imports", action="store_true")
     parser.add_argument("--child", nargs=2)
     options = parser.parse_args()
@@ -163,24 +162,20 @@ def main() -> None:
         child(*options.child)
         return
     limit_threads(options.threads)
-    lines = [
-        "| workload | warm, ms | cold, ms | jax.jit, ms | cold / jax.jit | bars |",
-        "|---|---:|---:|---:|---:|---|",
-    ]
-    print("\n".join(lines))
+    print("| workload | warm, ms | cold, ms | jax.jit, ms | cold / jax.jit | bars |\n|---|---:|---:|---:|---:|---|")
+    data: dict[str, dict[str, Any]] = {"first calls": {}, "imports": {}}
     for name, contestants in names_of(options.names).items():
-        lines.append(_row(name, first_calls(name, options.rounds, contestants)))
-        print(lines[-1], flush=True)
-    page = ["|".join(line.split("|")[:-2]) + "|" for line in lines]  # without the bars, which are no matter of readers
+        calls = first_calls(name, options.rounds, contestants)
+        data["first calls"][name] = {word: call.wall for word, call in calls.items() if call is not None}
+        print(_row(name, calls), flush=True)
     if not options.no_imports:
-        found = imports(4 * options.rounds)
+        data["imports"] = found = imports(4 * options.rounds)
         base = found[IMPORTS[0]]
         rows = ["", "| import | ms | over numpy and optree |", "|---|---:|---:|"]
         rows += [f"| `{name}` | {1e3 * value:.0f} | {value / base:.2f} |" for name, value in found.items()]
-        page += rows
         print("\n".join(rows))
-    if options.markdown:
-        replace_section(Path(options.markdown), MARK, "\n".join(page))
+    if options.json:
+        options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

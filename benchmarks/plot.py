@@ -1,47 +1,58 @@
-"""One figure for a run: every workload a row, every contestant a mark at its time divided by that of ours."""
+"""One picture for a run: every workload a row, every contestant a mark at its time divided by that of ours."""
 
+from __future__ import annotations
+
+import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants import CONTESTANTS, FUNC, FUNC_JIT
-from benchmarks.report import paired_ratio
-from benchmarks.workload import Measurement, Result
+from benchmarks.figures import ROOT, Figures
 
+PICTURE = ROOT / "docs" / "_static" / "performance.svg"
 _MARKS = "osDv^<>PX*hd"
-_SHARED_STYLE: dict[str, Any] = {"linestyle": "none", "markersize": 6, "alpha": 0.85}
+_SHARED_STYLE: dict[str, Any] = {"linestyle": "none", "markersize": 5, "alpha": 0.85}
 
 
-def draw(results: Sequence[Result], file: Path) -> None:
-    """Write the figure; its kind is that of the file's ending. Marks right of 1 are slower than ours."""
+def draw(figures: Figures, file: Path) -> None:
+    """Write the picture; its kind is that of the file's ending. Marks right of 1 are slower than ours."""
     from matplotlib import use
 
-    use("Agg")
-    from matplotlib import pyplot
+    use("svg")
+    from matplotlib import pyplot, rcParams
 
-    shown = [(result, ours) for result in results if (ours := reference(result)) is not None]
-    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.27 * len(shown)), layout="constrained")
+    rcParams.update({"svg.hashsalt": "func"})
+    shown = [(work, ours) for work in figures.works if (ours := reference(figures, work)) is not None]
+    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.23 * len(shown)), layout="constrained")
     for contestant, mark in zip(CONTESTANTS, _MARKS, strict=False):
         points = [
-            (paired_ratio(other, ours), row)
-            for row, (result, ours) in enumerate(shown)
-            if (other := result.of(contestant.name)) is not None and other is not ours
+            (1 / peer.ratio, row)
+            for row, (work, ours) in enumerate(shown)
+            if (peer := figures.peer(work, ours, contestant.name)) is not None
         ]
         if points:
             axes.plot(*zip(*points, strict=True), mark, label=contestant.name, **_SHARED_STYLE)
     _label(axes, shown)
-    figure.savefig(file, dpi=150)
+    figure.savefig(file, metadata={"Date": None, "Description": digest(figures)} if file.suffix == ".svg" else None)
     pyplot.close(figure)
 
 
-def reference(result: Result) -> Measurement | None:
+def digest(figures: Figures) -> str:
+    """The picture's description, which identifies the figures that it shows."""
+    text = json.dumps(figures.data["workloads"], sort_keys=True)
+    return f"figures.json, {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def reference(figures: Figures, work: str) -> str | None:
     """Ours, to which the row relates: compiled where it is."""
-    return result.of(FUNC_JIT) or result.of(FUNC)
+    return next((name for name in (FUNC_JIT, FUNC) if figures.row(work, name)), None)
 
 
-def _label(axes: Any, shown: Sequence[tuple[Result, Measurement]]) -> None:
-    """The scale, the line at 1, and the names; a row that relates to eager func says so."""
-    names = [result.workload.name + ("" if ours.contestant == FUNC_JIT else f" ({FUNC})") for result, ours in shown]
+def _label(axes: Any, shown: Sequence[tuple[str, str]]) -> None:
+    """The scale, the line at 1, and the names; a name in a row of eager func has that in parentheses."""
+    names = [work + ("" if ours == FUNC_JIT else f" ({FUNC})") for work, ours in shown]
     axes.set_yticks(range(len(shown)), names, fontsize=8)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_xscale("log")

@@ -1,6 +1,6 @@
-"""What the measurements say: tables by workload, against each peer, where func is slower, and against the bars.
+"""Tables of a run for the terminal: by workload, against the best peers, and against the bars.
 
-The bars are for those who work on func: they are printed, and are not part of the page.
+The bars are for those who work on func. The tables of the documentation are in `pages.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from statistics import median, quantiles
 from typing import Any
 
-from benchmarks.contestants import BY_HAND, CONTESTANTS, FUNC, FUNC_JIT, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
+from benchmarks.contestants import CONTESTANTS
 from benchmarks.tables import Table
 from benchmarks.workload import BEST_PEER, Bar, Measure, Measurement, Result
 
@@ -17,7 +17,7 @@ _OURS = tuple(contestant.name for contestant in CONTESTANTS if contestant.ours)
 _MODE = {contestant.name: contestant.mode for contestant in CONTESTANTS}
 
 
-def workload_table(result: Result, with_bars: bool = True) -> Table:
+def workload_table(result: Result) -> Table:
     """One row per timed contestant, with the ratio of ours to it, and a remark for each that was left out."""
     ours = [name for name in _OURS if name in result.workload.entries]
     timed = [measurement for measurement in result.measurements if measurement.rounds]
@@ -36,7 +36,7 @@ def workload_table(result: Result, with_bars: bool = True) -> Table:
     peaks = ("peak memory",) if with_peaks else ()
     header = ("contestant", "median", "quartiles", "first call", *peaks, *(f"{name} / it" for name in ours))
     remarks = [f"{m.contestant}: left out, {m.left_out}" for m in result.measurements if m.left_out]
-    bars = [f"{bar}: {ratio}, {verdict}" for bar, ratio, verdict in bar_rows(result) if with_bars]
+    bars = [f"{bar}: {ratio}, {verdict}" for bar, ratio, verdict in bar_rows(result)]
     return Table(f"{result.workload.name}: {result.workload.title}", header, rows, (*bars, *remarks))
 
 
@@ -59,66 +59,6 @@ def summary_table(results: Iterable[Result]) -> Table:
             rows.append((f"{result.workload.name}, {name}", time, *_against(mine, best_eager, best_of_all)))
     header = ("work", "time", "best eager peer", "ratio", "best peer", "ratio")
     return Table("Against the best peer", header, tuple(rows))
-
-
-def compiled_table(results: Iterable[Result]) -> Table:
-    """One row per workload: the time of func.jit, its ratios to others, and those of first calls and peak memory."""
-    rows = []
-    for result in results:
-        mine = result.of(FUNC_JIT)
-        if mine is None:
-            continue
-        jax = result.of(JAX_JIT)
-        torch = fastest([result.of(name) for name in (TORCH_FUNC, TORCH)])
-        ratios = [ratio_words(mine, peer) if peer else NOTHING for peer in (jax, torch, result.of(BY_HAND))]
-        first = mine.first_call / jax.first_call if jax and mine.first_call and jax.first_call else None
-        memory = mine.peak / jax.peak if jax and mine.peak and jax.peak else None
-        rows.append((result.workload.name, seconds(median(mine.rounds)), *ratios, number(first), number(memory)))
-    header = ("work", "func.jit", "jax.jit", "best of torch", "by hand", "first call", "memory")
-    return Table("Compiled calls", header, tuple(rows))
-
-
-def eager_table(results: Iterable[Result]) -> Table:
-    """One row per workload: the time of func without compilation, and its ratios to the eager libraries."""
-    peers = (HIPS, TORCH_FUNC, TORCH, JAX)
-    rows = []
-    for result in results:
-        mine = result.of(FUNC)
-        ratios = [ratio_words(mine, peer) if (peer := result.of(name)) else NOTHING for name in peers]
-        if mine is not None and {*ratios} != {NOTHING}:
-            rows.append((result.workload.name, seconds(median(mine.rounds)), *ratios))
-    return Table("Eager calls", ("work", "func", *peers), tuple(rows))
-
-
-def slower_table(results: Iterable[Result]) -> Table:
-    """One row for each way in which func is slower: than a library, than NumPy by hand, in its first call."""
-    rows = []
-    for result in results:
-        eager, compiled = result.of(FUNC), result.of(FUNC_JIT)
-        for mine, peer in (
-            (compiled, best(result, lambda mode: mode != "reference")),
-            (compiled, result.of(BY_HAND)),
-            (eager, best(result, lambda mode: mode == "eager")),
-        ):
-            if mine is not None and peer is not None and (ratio := paired_ratio(mine, peer)) >= 1.005:
-                rows.append((result.workload.name, mine.contestant, peer.contestant, number(ratio)))
-        jax = result.of(JAX_JIT)
-        if compiled and jax and compiled.first_call and jax.first_call and compiled.first_call > jax.first_call:
-            ratio = compiled.first_call / jax.first_call
-            rows.append((result.workload.name, f"{FUNC_JIT}, first call", JAX_JIT, number(ratio)))
-    return Table("Where func is slower", ("work", "func", "the fastest other", "func / it"), tuple(rows))
-
-
-def fastest(measurements: Iterable[Measurement | None]) -> Measurement | None:
-    """The measurement of the least median, of those that there are."""
-    timed = [measurement for measurement in measurements if measurement is not None]
-    return min(timed, key=lambda measurement: median(measurement.rounds), default=None)
-
-
-def page_tables(results: Sequence[Result]) -> list[Table]:
-    """The tables of the page: all workloads at a glance, where func is slower, and each workload."""
-    totals = [compiled_table(results), eager_table(results), slower_table(results)]
-    return [*totals, *[workload_table(result, with_bars=False) for result in results]]
 
 
 def bars_table(results: Iterable[Result]) -> Table:
@@ -201,7 +141,7 @@ def seconds(value: float | None) -> str:
     """A duration with three significant digits and its unit."""
     if value is None:
         return NOTHING
-    unit, scale = next((row for row in (("us", 1e-6), ("ms", 1e-3)) if value < 1000 * row[1]), ("s", 1.0))
+    unit, scale = next((row for row in (("µs", 1e-6), ("ms", 1e-3)) if value < 1000 * row[1]), ("s", 1.0))
     scaled = value / scale
     return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
 

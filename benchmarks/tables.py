@@ -20,12 +20,13 @@ class Table:
         remarks = [f"  {remark}" for remark in self.remarks]
         return "\n".join([self.title, rule, lines[0], rule, *lines[1:], *remarks])
 
-    def markdown(self) -> str:
+    def markdown(self, with_title: bool = True) -> str:
         """The table in Markdown."""
         rule = ["---", *("---:" for _ in self.header[1:])]
         lines = [f"| {' | '.join(cells)} |" for cells in (self.header, rule, *self.rows)]
         remarks = [f"- {remark}" for remark in self.remarks]
-        return "\n".join([f"### {self.title}", "", *lines, *([""] if remarks else []), *remarks])
+        title = [f"### {self.title}", ""] if with_title else []
+        return "\n".join([*title, *lines, *([""] if remarks else []), *remarks])
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:

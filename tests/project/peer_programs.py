@@ -433,7 +433,8 @@ FROM_SCIPY: dict[str, Row] = {
     "`root(f, x, jac=)`, `fsolve(f, x, fprime=)`": (
         BANANA + "h = lambda a: a**3 + np.roll(a, 1) - 2\n"
         "near(optimize.root(h, start, jac=func.jacobian(h)))"
-        " and np.allclose(optimize.fsolve(h, start, fprime=func.jacobian(h)), 1)",
+        " and np.allclose(optimize.fsolve(h, start, fprime=func.jacobian(h)), 1)"
+        " and np.allclose(optimize.fsolve(h, [2, 3], fprime=func.jacobian(h)), 1)",
     ),
     "`root_scalar(f, x0=x, fprime=, fprime2=)`": (
         BANANA
@@ -446,8 +447,8 @@ FROM_SCIPY: dict[str, Row] = {
     ),
     "`curve_fit(model, t, y, jac=)`": (
         BANANA + "model = lambda t, a, b: a * np.exp(-b * t)\nt = np.linspace(0, 2, 9)\n"
-        "jac = lambda t, *p: func.jacobian(lambda q: model(t, *q))(np.array(p))\n"
-        "np.allclose(optimize.curve_fit(model, t, model(t, 2.0, 1.5), p0=[1.0, 1.0], jac=jac)[0], [2.0, 1.5])",
+        "jac = lambda t, *p: func.jacobian(lambda q: model(t, *q))(np.array(p, float))\n"
+        "np.allclose(optimize.curve_fit(model, t, model(t, 2.0, 1.5), p0=[1, 1], jac=jac)[0], [2.0, 1.5])",
     ),
     "`solve_ivp(f, span, y, jac=)`": (
         BANANA + "h = lambda t, y: np.array([y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]])\n"

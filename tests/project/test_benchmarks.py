@@ -15,12 +15,10 @@ import numpy as np
 import pytest
 
 import func
-from benchmarks import apart, bars, ranks
+from benchmarks import apart, ranks
 from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
 from benchmarks.names import matches
-from benchmarks.pages import write_page
-from benchmarks.plot import draw
-from benchmarks.report import bar_ratio, bar_rows, check_table, page_tables, workload_table
+from benchmarks.report import bar_ratio, bar_rows, check_table, workload_table
 from benchmarks.runner import run
 from benchmarks.timing import Effort, TooSlow, time_limit
 from benchmarks.trees import convert, leaves, rebuild
@@ -169,19 +167,9 @@ def test_bars() -> None:
     assert [verdict for *_, verdict in rows] == ["reached", "MISSED", "MISSED", "reached", "not measured"]
 
 
-def test_the_plot_is_written(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    draw([measured(())], tmp_path / "ratios.svg")
-    assert (tmp_path / "ratios.svg").read_text().count("<path") > 3
-
-
-def test_a_page_keeps_its_prose(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    write_page(page, "first")
-    page.write_text("Prose.\n\n" + page.read_text())
-    write_page(page, "second")
-    text = page.read_text()
-    assert text.startswith("Prose.") and "second" in text and "first" not in text
+def test_the_terminal_has_the_bars_of_a_workload() -> None:
+    text = workload_table(measured((Bar(JAX_JIT, 0.1, FUNC_JIT),))).text()
+    assert "func.jit ≤ 0.1 of jax.jit: 0.50, MISSED" in text and "2.00 s" in text
 
 
 def test_patterns_and_trees() -> None:
@@ -189,25 +177,6 @@ def test_patterns_and_trees() -> None:
     tree = {"b": (1, [2]), "a": 3}
     assert leaves(tree) == [1, 2, 3]
     assert convert(lambda leaf: -leaf, tree) == rebuild(tree, iter([-1, -2, -3])) == {"b": (-1, [-2]), "a": -3}
-
-
-def test_the_page_has_the_tables_and_no_bars() -> None:
-    result = measured((Bar(JAX_JIT, 0.1, FUNC_JIT), Bar(HIPS, 0.2, FUNC_JIT, "first call")))
-    compiled, eager, slower, workload = page_tables([result])
-    assert compiled.rows == (("w", "2.00 s", "0.50", "-", "2.00", "0.50", "0.50"),)
-    assert eager.rows == ()
-    assert slower.rows == (("w", FUNC_JIT, BY_HAND, "2.00"),)
-    text = "".join(table.markdown() for table in (compiled, eager, slower, workload))
-    assert "≤" not in text and "MISSED" not in text and "reached" not in text
-    assert "≤" in workload_table(result).text(), "the terminal has the bars"
-
-
-def test_the_bar_chart_of_readme_is_that_of_the_page() -> None:
-    """`python -m benchmarks.bars` draws it; the picture's description has the numbers."""
-    rows = bars.compiled_rows(bars.PAGE.read_text(encoding="utf-8"))
-    assert len(rows) >= 5 and all(len(ratios) == len(bars.PEERS) for ratios in rows.values())
-    picture = bars.PICTURE.read_text(encoding="utf-8")
-    assert "; ".join(map(bars.described, rows.items())) in picture
 
 
 MACHINE = ranks.Machine(

@@ -52,6 +52,14 @@ def test_first_pages_show_what_their_first_program_prints(page: str, capsys: pyt
     assert capsys.readouterr().out == shown[1]
 
 
+def test_rows_of_readmes_features_are_read_at_a_glance() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    features = text[text.index("## Features") : text.index("## How fast it is")]
+    rows = [re.sub(r"\]\([^)]*\)", "]", line) for line in features.splitlines() if re.match(r"\| [^|]", line)]
+    assert len(rows) >= 8
+    assert [row for row in rows if len(re.findall(r"[^\W_][\w()'-]*", row)) > 12] == []
+
+
 TARGETS = re.compile(r"(?i)\b(bars? (?:is|are|was|on|of)|wanted|missed|verdict|reached|targets?|was to take)\b")
 """Words of the project's own aims, which are no answer for a reader."""
 

@@ -244,6 +244,15 @@ def test_constants_and_starts_have_no_derivative():
     np.testing.assert_allclose(func.grad(lambda b: so.brentq(lambda x: x**2 - 4.0, 0, b))(9.0), 0.0)
 
 
+def test_starts_of_integers_are_converted_for_exact_jacobians():
+    meet = lambda x: np.array([x[0] ** 2 - 2 * x[1], x[1] - x[0]])  # noqa: E731
+    model = lambda t, height, rate: height * np.exp(-rate * t)  # noqa: E731
+    t = np.linspace(0.0, 2.0, 9)
+    assert np.allclose(own.fsolve(meet, [1, 3]), 2.0) and np.allclose(own.root(meet, [1, 3]).x, 2.0)
+    assert np.allclose(own.leastsq(meet, [1, 3])[0], 2.0)
+    assert np.allclose(own.curve_fit(model, t, model(t, 2.0, 1.5), p0=[1, 1])[0], [2.0, 1.5])
+
+
 def test_objects_of_bounds_and_constraints_hold_traced_values():
     def solution(p):
         box = so.Bounds([0.0, 0.0], [p, 9.0])
