@@ -19,6 +19,7 @@ CUPY := .venv-cupy
 CUPY_TESTS := tests/backends/test_cupy_surface.py tests/project/test_cupy_page.py \
 	tests/interpreters/primitives/test_devices.py
 TORCH := torch==2.13.0+cpu
+CHART := 'rosenbrock 100' 'black-scholes 100k' 'logistic 10k' 'rnn scan' 'mlp 1024' 'transformer large' 'mlp hvp'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -113,7 +114,7 @@ else
 	mkdir -p build/run
 	$(BIN)/python -m benchmarks --memory --json 'build/run/two threads.json'
 	$(BIN)/python -m benchmarks --threads 1 --json 'build/run/one thread.json'
-	$(BIN)/python -m benchmarks --slow --contestants func.jit,torch.compile --json build/run/torch.compile.json
+	$(BIN)/python -m benchmarks $(CHART) --slow --contestants func.jit,torch.compile --json build/run/torch.compile.json
 	$(BIN)/python -m benchmarks.first_calls --json 'build/run/first calls.json'
 	$(BIN)/python -m benchmarks.figures --collect build/run
 endif

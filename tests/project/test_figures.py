@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,11 @@ def test_charts_show_the_figures_of_the_run() -> None:
     description = "; ".join(map(bars.described, bars.ratios_of(FIGURES).items()))
     assert description in text_of("docs/_static/peers.svg"), "run python -m benchmarks.figures"
     assert plot.digest(FIGURES) in text_of("docs/_static/performance.svg"), "run python -m benchmarks.figures"
+
+
+def test_make_bench_measures_torch_compile_on_the_workloads_of_the_chart() -> None:
+    (names,) = re.findall(r"^CHART := '(.+)'$", text_of("Makefile"), re.MULTILINE)
+    assert names.split("' '") == [*bars.SHOWN] and {*bars.SHOWN} <= {*FIGURES.works}
 
 
 def test_every_compiled_workload_is_of_one_kind() -> None:
