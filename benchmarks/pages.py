@@ -49,8 +49,7 @@ FIRST_CALLS = (
 HEAD = """# Performance: all tables
 
 This page lets you look up every figure of the benchmark's last run; [Performance](performance.md) explains them.
-Columns
-with the name of another contestant are func's time divided by its time: below 1, func is faster.
+Columns with the name of another contestant are func's time divided by its time: below 1, func is faster.
 `python -m benchmarks.figures` writes this page from `benchmarks/figures.json`, which also has the medians.
 """
 
