@@ -25,7 +25,8 @@ from func import tree
 from func.host.dispatchers import function_code, with_prefix
 from func.host.interception import intercepted_call, without_intercepted
 from func.host.patching import called_inside
-from func.host.scipy_table import TABLE, of_other_scipy, unsupported
+from func.host.private_names import of_other_scipy
+from func.host.scipy_table import TABLE, unsupported
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
 from func.interpreters.host.swallowed_errors import hide_outside

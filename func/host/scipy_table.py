@@ -17,7 +17,6 @@ Entries of `TABLE`:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -241,29 +240,6 @@ INSTEAD: dict[str, str] = {
     "scipy.stats.mstats.": "Use the function of scipy.stats, with NaN for masked elements and nan_policy='omit'.",
 }
 """The suggestion for a function, by the beginning of its name."""
-
-
-def of_other_scipy(name: str, error: ImportError | AttributeError) -> Callable[..., Any]:
-    """A function that raises UnsupportedFunctionError, where func's version needs a private name that SciPy lacks.
-
-    Raises the error itself where no name of SciPy is missing.
-    """
-    scipy = sys.modules["scipy"]
-    if isinstance(error, ImportError):
-        place, missing = error.name or "", getattr(error, "name_from", None) or ""
-    else:
-        place, missing = getattr(error.obj, "__name__", ""), error.name
-    if not place.startswith("scipy.") or "._" not in f"{place}.{missing}":
-        raise error
-
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise UnsupportedFunctionError(
-            f"{name} takes no traced values with SciPy {scipy.__version__}{at_line()}\n"
-            f"func's version needs {'.'.join(filter(None, [place, missing]))}, which this SciPy lacks: install an "
-            "earlier SciPy, or a newer func."
-        )
-
-    return function
 
 
 def unsupported(name: str) -> Callable[..., Any]:
