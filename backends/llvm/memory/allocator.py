@@ -14,16 +14,8 @@ from typing import Any, NamedTuple
 
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
+from func.backends.llvm.memory import allocator_names as names
 from func.backends.llvm.threads import background
-
-BASE = "func_memory_base"
-"""The variable with the address of the PyDataMemAllocator of NumPy's own handler."""
-LIMIT, WAITING = "func_memory_limit", "func_memory_waiting"
-"""The variables with the number of bytes that may wait, and of those that do."""
-USED, PEAK = "func_memory_used", "func_memory_peak"
-"""The variables with the bytes of blocks that could wait and are in use, and the highest number of these so far."""
-NAMES = ("func_memory_malloc", "func_memory_calloc", "func_memory_realloc", "func_memory_free")
-RELEASE = "func_memory_release"
 
 KEY = "caching allocator"
 HANDLER_NAME, HANDLER_VERSION = b"func", 1
@@ -57,16 +49,16 @@ class Allocator(NamedTuple):
 
     def set_limit(self, most: int) -> None:
         """Let at most this number of bytes wait for the next array."""
-        self._word(LIMIT).value = most
+        self._word(names.LIMIT).value = most
         self.release(most)
 
     def waiting(self) -> int:
         """The bytes that wait."""
-        return int(self._word(WAITING).value)
+        return int(self._word(names.WAITING).value)
 
     def release(self, most: int = 0) -> None:
         """Free blocks until no more than `most` bytes wait."""
-        ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses[RELEASE])(most)
+        ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses[names.RELEASE])(most)
 
     def _word(self, name: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_address(self.addresses[name])
@@ -89,10 +81,10 @@ def install() -> Allocator:
     if original.name != DEFAULT_NAME or original.version != HANDLER_VERSION:
         raise OSError(f"NumPy's memory handler is {original.name!r}, version {original.version}")
     compiled = machine.compile_ir(_module, KEY)
-    symbols = (*NAMES, BASE, LIMIT, WAITING, RELEASE)
+    symbols = (*names.NAMES, names.BASE, names.LIMIT, names.WAITING, names.RELEASE)
     addresses = {name: compiled.address(name) for name in symbols}
-    own = _Handler(HANDLER_NAME, HANDLER_VERSION, _AllocatorFunctions(None, *[addresses[name] for name in NAMES]))
-    ctypes.c_void_p.from_address(addresses[BASE]).value = ctypes.addressof(original.functions)
+    own = _Handler(HANDLER_NAME, HANDLER_VERSION, _AllocatorFunctions(None, *[addresses[name] for name in names.NAMES]))
+    ctypes.c_void_p.from_address(addresses[names.BASE]).value = ctypes.addressof(original.functions)
     capsule = _new_capsule(ctypes.addressof(own), b"mem_handler", None)
     for lasting in (compiled, own, capsule):  # arrays are freed as late as at the end of the process
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))

@@ -27,7 +27,7 @@ from func.backends.ir import (
     Value,
     VoidType,
 )
-from func.backends.llvm.memory.allocator import BASE, LIMIT, NAMES, PEAK, RELEASE, USED, WAITING
+from func.backends.llvm.memory.allocator_names import BASE, LIMIT, NAMES, PEAK, RELEASE, USED, WAITING
 
 VOID, POINTER = VoidType(), PointerType()
 BIT, BYTE, INT, WORD = IntType(1), IntType(8), IntType(32), IntType(64)
