@@ -1,10 +1,14 @@
 """Looks at the built documentation in a browser: `python -m tools.browser_check [FOLDER] [--all]`, as `make docs` does.
 
-Chromium opens the pages at the width of a telephone and of a desk, in light and dark colours. What is reported: a page
-or a part of it that is wider than the window, pages without words, errors on the console, images that do not load, text
-with too little contrast in the colours that the browser computes (WCAG 2.2, success criterion 1.4.3), and a search that
-finds nothing. Nothing is fetched from other hosts. Without --all, a folder of many pages is sampled evenly. Where no
-Chromium is found, the check says so and passes. `--shots FOLDER page.html …` stores pictures of pages instead.
+Chromium opens the pages at the width of a telephone and of a desk, in light and dark colours. The check reports:
+
+- a page or a part of it that is wider than the window, and pages without words;
+- errors on the console, and images that do not load;
+- text with too little contrast in the colours that the browser computes (WCAG 2.2, success criterion 1.4.3);
+- a search without results.
+
+The browser fetches nothing from other hosts. Without --all, a folder of many pages is sampled evenly. Without Chromium
+the check prints a note and passes. `--shots FOLDER page.html …` stores pictures of pages instead.
 """
 
 from __future__ import annotations
@@ -104,7 +108,7 @@ class Browser:
         self.call("Page.addScriptToEvaluateOnNewDocument", source=STILL)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The result of a method of the protocol; the events that arrive before it are kept."""
+        """The result of a method of the protocol; earlier events wait in a list."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session is not None:
@@ -220,7 +224,7 @@ def pages(folder: Path, every: bool) -> list[str]:
 
 
 def problems(folder: Path, names: list[str], browser: Browser) -> Iterator[str]:
-    """What is wrong with the named pages of a folder, a line each; two colours that many pages have are told once."""
+    """The faults of the named pages of a folder, a line each; two colours of many pages appear once."""
     weak: set[tuple[str, str]] = set()
     with served(folder.resolve()) as address:
         for name in names:
@@ -249,7 +253,7 @@ def _of_page(browser: Browser, address: str, name: str, weak: set[tuple[str, str
 
 
 def _of_console(events: list[dict[str, Any]], address: str) -> Iterator[str]:
-    """Errors of the page itself; what other hosts would send is not asked for."""
+    """Errors of the page itself, without those of other hosts."""
     for event in events:
         given = event.get("params", {})
         match event.get("method"):

@@ -1,10 +1,10 @@
 """Check the CUDA backend without a device: `python -m tools.cuda_check` (`--help` lists the options).
 
-Every kernel of the sample table and of random programs is compiled by NVRTC for two architectures, which needs neither
-a driver nor a device (`pip install nvidia-cuda-nvrtc`); registers and spills are recorded. The same text runs on the
-processor, and the results are compared with those of native code: to the last bit where the plan says that operations
-and their order are the same. Half of the programs are planned with limits at which small arrays take the forms of large
-ones. A kernel that several programs have is compiled once; with `--cache`, so are those of earlier runs.
+NVRTC compiles every kernel of the sample table and of random programs for two architectures, which needs neither a
+driver nor a device (`pip install nvidia-cuda-nvrtc`). The check records registers and spills. The same text runs on the
+processor, and its results are compared with those of native code. They must agree to the last bit if the plan has the
+same operations in the same order. Half of the programs are planned with limits at which small arrays take the forms of
+large ones. A kernel that several programs have is compiled once; with `--cache`, so are those of earlier runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARCHITECTURES = ("sm_80", "sm_90")
 BATCH = 40
 """Programs, or primitives, that one process takes at a time."""
 BFLOAT16 = "bfloat16"
-"""What stands among the primitives for operations and programs of this type."""
+"""The name of this type among the primitives, for operations and programs."""
 TOGETHER = 40_000
 """Characters of the texts that NVRTC compiles at once: a start of it takes as long as a kernel."""
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.S)
@@ -48,7 +48,7 @@ REGISTERS, SPILLS = (
 
 @dataclass(frozen=True)
 class Compiled:
-    """What ptxas says of one kernel."""
+    """The report of ptxas on one kernel."""
 
     kernel: str
     architecture: str
@@ -114,7 +114,7 @@ def _read(log: str) -> Iterator[Compiled]:
 
 @dataclass
 class Outcome:
-    """What one process has found."""
+    """The findings of one process."""
 
     cases: int = 0
     texts: list[str] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Kernels:
 
     @staticmethod
     def version() -> str:
-        """What results depend on beside the text."""
+        """The inputs of results in addition to the text."""
         major, minor = ctypes.c_int(), ctypes.c_int()
         _check(nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         return f"NVRTC {major.value}.{minor.value} {' '.join(OPTIONS)}"
@@ -226,7 +226,7 @@ class Kernels:
             self.known[self.digests[row.kernel], row.architecture] = row
 
     def found(self) -> list[Compiled]:
-        """What is known of the kernels that were added."""
+        """The known facts about the kernels that were added."""
         places = [(digest, architecture) for digest in self.digests.values() for architecture in ARCHITECTURES]
         return [self.known[place] for place in places if place in self.known]
 
@@ -269,7 +269,7 @@ def works(programs: int, samples: Sequence[str], numbers: bool) -> Iterator[Work
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the checks, print what was found; 1 where something is wrong."""
+    """Run the checks and print their findings; 1 for a fault."""
     parser = argparse.ArgumentParser(prog="python -m tools.cuda_check", description=__doc__)
     parser.add_argument("--programs", type=int, default=1000, help="random programs, their gradients among them")
     parser.add_argument(

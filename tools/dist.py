@@ -1,8 +1,8 @@
 """The source distribution and the wheel as users get them: `python -m tools.dist [--keep FOLDER]`, or `make dist`.
 
-The source distribution is built from the tracked files, and the wheel from the unpacked source distribution, so that a
-file that one of them lacks is missed. The wheel is installed into a fresh environment, its dependencies with it. There,
-in a folder away from the sources, every module is imported and the first program of README runs.
+The source distribution is built from the tracked files, and the wheel from the unpacked source distribution. A file
+that one of them lacks therefore shows. The wheel is installed into a fresh environment with its dependencies. There, in
+a folder away from the sources, every module is imported and the first program of README runs.
 """
 
 from __future__ import annotations

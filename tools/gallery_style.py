@@ -24,7 +24,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
-"""Of matplotlib; what the scripts draw is complete without it."""
+"""Matplotlib's; the scripts draw complete pictures without it."""
 FIRST = (
     "tanh_derivatives",
     "logistic_regression",
@@ -73,7 +73,7 @@ class InOrder:
 
 
 def faults(figure: Any) -> list[str]:
-    """What is wrong with the words of a figure, a line each."""
+    """The faults of the words of a figure, a line each."""
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
     width = figure.bbox.width

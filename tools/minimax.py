@@ -3,10 +3,10 @@
     python -m tools.minimax              # the error of every table of the source beside that of derived coefficients
     python -m tools.minimax --print SIN  # the coefficients that the exchange gives
 
-Every entry states the function that a polynomial approximates, its interval, and the weight of the error: the error of
-the whole function relative to its value. Computed with mpmath in 50 digits and rounded to the precision of the table.
-The tables of the source differ from what this prints in the last digits, since the exchange stops at another point;
-their errors agree, as tests/project/test_tools.py checks.
+Every entry states the function that a polynomial approximates, its interval, and the weight of the error. The error is
+that of the whole function relative to its value. Computed with mpmath in 50 digits and rounded to the precision of the
+table. The tables of the source differ from this output in the last digits, because the exchange stops at another point.
+Their errors agree, as tests/project/test_tools.py checks.
 
 Source: E. Remez (1934), the exchange algorithm; J.-M. Muller, Elementary Functions (2016), chapter 3.
 """

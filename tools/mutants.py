@@ -1,4 +1,4 @@
-"""Mutation check: small faults are planted in the source, one at a time, and the tests named beside each must notice.
+"""Mutation check: small faults are planted in the source, one at a time, and the tests named for each must notice.
 
     python -m tools.mutants                    # all mutants of tools/faults/*.toml
     python -m tools.mutants --only cumsum      # those whose name contains the word

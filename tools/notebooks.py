@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ("tanh_derivatives", "logistic_regression", "gaussian_process", "double_pendulum")
 SECONDS = 60
-"""What one cell may take."""
+"""The limit of one cell."""
 
 
 def notebook_of(script: Path) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def notebook_of(script: Path) -> dict[str, Any]:
 
 
 def executed(notebook: dict[str, Any]) -> Any:
-    """The notebook with the outputs of its cells, run in a kernel of its own. Raises CellExecutionError."""
+    """The notebook with the outputs of its cells, run in a separate kernel. Raises CellExecutionError."""
     import nbclient
     import nbformat
 

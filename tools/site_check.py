@@ -1,8 +1,9 @@
 """Looks at every page of the built documentation: `python -m tools.site_check [FOLDER]`, as `make docs` does.
 
-What is found without a browser: links and anchors that lead nowhere, images that are missing or have no text in their
-place, pages without one title of their own, code that is wider than a telephone and does not scroll, and colours of
-func's style sheet with too little contrast, by the formula of WCAG 2.2 (success criterion 1.4.3: 4.5 to 1).
+The check needs no browser. It finds links and anchors that lead nowhere, and images that are missing or have no text in
+their place. It finds pages without a separate title, and code that is wider than a telephone and does not scroll. It
+finds colours of func's style sheet with too little contrast, by the formula of WCAG 2.2 (success criterion 1.4.3: 4.5
+to 1).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SCROLLING = {"pre", "svg", "table", "div.highlight", "div.table-wrapper", "scrip
 
 
 class Page(HTMLParser):
-    """What a page has: its anchors, links, images, titles, and words outside of what scrolls."""
+    """The parts of a page: its anchors, links, images, titles, and words outside of scrolling elements."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -76,7 +77,7 @@ class Page(HTMLParser):
 
 
 def problems(folder: Path) -> Iterator[str]:
-    """What is wrong with the pages of a folder, a line each."""
+    """The faults of the pages of a folder, a line each."""
     folder = folder.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     own = [page for path, page in pages.items() if not path.relative_to(folder).as_posix().startswith("_modules")]

@@ -7,8 +7,9 @@
 
 `candidates` finds the functions, `sampling` calls them with arguments that their parameters' names suggest, `checks`
 runs the transforms, `classes` counts. A function belongs to the corpus if some sampled arguments give finite numbers,
-the same ones twice, that change smoothly with at least one of them: central differences with two steps agree. Each
-transform is right, silently wrong or refused, as the function is and inside `func.intercept(modules=[package])`.
+the same ones twice. They must change smoothly with at least one argument: central differences with two steps agree.
+Each transform is right, silently wrong or refused, with the plain function and inside
+`func.intercept(modules=[package])`.
 
 Functions run in processes that end when one takes too long, crashes or eats the memory; the next one goes on behind it.
 """

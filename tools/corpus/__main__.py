@@ -28,7 +28,7 @@ MEMORY = 8 << 30
 
 
 def work(options: argparse.Namespace) -> None:
-    """What a worker does: lines in a file for each function that begins, for what it is, and for each outcome."""
+    """A worker writes lines to a file: for each function that begins, for its kind, and for each outcome."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     from tools.corpus import candidates, checks, sampling

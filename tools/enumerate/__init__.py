@@ -12,7 +12,8 @@ part the tests run. A part has two functions:
     def check(program: Any) -> str | None    # what differs from the truth, in words, or None
 
 `build` raises `scope.OutOfScope` for choices that make no program of the part. `str(program)` is the program as a
-reader would run it. Errors that func raises on purpose are no differences where `check` says so; other exceptions are.
+reader would run it. Errors that func raises on purpose are not differences if `check` declares them; other exceptions
+are.
 
 The parts of a machine are complete when each of them has ended by itself under `--complete`. Smaller programs come
 first where `build` picks from small to large, so the first difference of a class is its smallest.

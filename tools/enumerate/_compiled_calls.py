@@ -1,4 +1,4 @@
-"""Calls of jitted functions: Python numbers beside arrays, and one function called with arguments of several kinds."""
+"""Calls of jitted functions: Python numbers with arrays, and one function called with arguments of several kinds."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def build_integers(choices: Choices) -> IntegerCall:
 
 
 def check_integers(program: IntegerCall) -> str | None:
-    """Compiled code gives NumPy's result or error; what 64 bits do not hold may be refused."""
+    """Compiled code gives NumPy's result or error; it may reject values beyond 64 bits."""
     x = np.arange(3).astype(program.dtype)
     for s in INTEGERS:
         got = outcome(lambda s=s: program.call(x, s))  # type: ignore[misc]

@@ -17,7 +17,7 @@ DTYPES = ("complex128", "complex64")
 COMPONENTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -20.0, 1e-3, -1e-10, 1e-25, 1e-160, 1e-300, 1e10, 1e25, -1e160, 1e300)
 """Real and imaginary parts: zeros of both signs, ordinary, tiny and huge numbers."""
 CLOSE = tuple([sign * (1 + side * 2.0**-k) for sign in (1, -1) for side in (1, -1) for k in (8, 20, 45)])
-"""Numbers beside 1 and -1."""
+"""Numbers next to 1 and -1."""
 
 
 def _plane(parts: tuple[float, ...] = COMPONENTS, *more: complex) -> Domain:

@@ -1,7 +1,7 @@
 """The methods of scipy.stats' distributions in mpmath: SciPy's own formulas, run on numbers of any precision.
 
 The Python code of a private method (`_logpdf`, `_cdf`, ...) runs with `np` and `sc` replaced by mpmath, so its
-cancellations do not matter. What SciPy computes in compiled code is written here.
+cancellations do not matter. This file writes out SciPy's compiled code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _select(condition: Any, *values: Any, **options: Any) -> Any:
 
 
 def _lazywhere(holds: Any, operands: Any, f: Any, fillvalue: Any = None, f2: Any = None) -> Any:
-    """What older versions of SciPy call for it."""
+    """The name in older versions of SciPy."""
     return _select(holds, operands, f, f2, fill_value=fillvalue)
 
 
@@ -554,7 +554,7 @@ BITS, STEP_BITS = 520, 110
 
 
 class Place:
-    """What a continuous distribution is at a point: density, probabilities of both sides, and their partials.
+    """A continuous distribution at a point: density, probabilities of both sides, and their partials.
 
     A careful one computes at rising precision until nothing changes, a quick one at one precision.
     """

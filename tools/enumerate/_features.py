@@ -20,9 +20,9 @@ Call = Callable[[], Any]
 
 
 def left_behind(call: Call, times: int = 2) -> str:
-    """Which arrays only the garbage collector frees after some calls, as text; empty where there is none.
+    """The arrays that only the garbage collector frees after some calls, as text; empty without any.
 
-    What is reachable does not count: caches keep arrays too, and are allowed to.
+    Reachable arrays do not count: caches may keep arrays too.
     """
     gc.freeze()  # so that the collector looks at what the calls make alone
     flags = gc.get_debug()
@@ -377,7 +377,7 @@ FEATURES: dict[str, Callable[[], Call]] = {
     "intercept": lambda: _intercepted,
     "einsum": lambda: lambda: func.grad(lambda a: np.sum(np.einsum("ij,jk,kl->il", a, a, a)))(MATRIX),
 }
-"""Calls by their names; each value makes a call, so that what is kept between calls is made once."""
+"""Calls by their names; each value makes a call, so that its cached parts are made once."""
 
 
 def _limited() -> Call:

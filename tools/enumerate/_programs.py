@@ -399,7 +399,7 @@ def cut_inverse(a: Aval, limit: Aval) -> Iterator[Params]:
 
 
 def assumptions(a: Aval, b: Aval) -> Iterator[Params]:
-    """What may be known about a matrix."""
+    """The possible knowledge about a matrix."""
     for assume in ("sym", "pos", "her"):
         yield {"assume": assume, "lower": False}
 
@@ -411,7 +411,7 @@ def sinc_orders(x: Aval) -> Iterator[Params]:
 
 
 def overlaps(x: Aval) -> Iterator[Params]:
-    """What `windows` of one axis adds up to."""
+    """The sum that `windows` of one axis computes."""
     for axis in range(len(x.shape) - 1):
         for steps in ((), (2,)):
             length = (x.shape[axis] - 1) * (steps or (1,))[0] + x.shape[-1]
@@ -491,7 +491,7 @@ def operation(name: str) -> Operation:
 
 
 Values: TypeAlias = dict[Any, Any] | Exception
-"""What variables are, or what an equation raised."""
+"""The values of variables, or the error of an equation."""
 
 
 @dataclass

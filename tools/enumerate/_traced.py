@@ -1,7 +1,7 @@
 """Traced programs: small functions under up to two of vmap, Jacobians, gradients, Hessians, tangents; unrolled loops.
 
-Sizes of batches, inputs and outputs coincide. What is traced goes through each pass, re-rolling, all passes, NumPy
-source and native code, and is compared with its plain evaluation.
+Sizes of batches, inputs and outputs coincide. Each trace goes through each pass, re-rolling, all passes, NumPy source
+and native code, and is compared with its plain evaluation.
 """
 
 from __future__ import annotations

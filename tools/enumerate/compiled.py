@@ -1,17 +1,17 @@
 """Compiled programs: each pass, the pipeline, NumPy source and native code against plain evaluation.
 
 Programs are single-rooted: each value but the last is used; commutative operands and independent equations come in one
-order. Constants are folded before other passes see them, so that all values of the programs of three equations, and the
-last of those of two, depend on an input or a seed. Programs that use a part of their frame come once, from the first
-frame that has it.
+order. Other passes see folded constants. All values of the programs of three equations, and the last of those of two,
+therefore depend on an input or a seed. Programs that use a part of their frame come once, from the first frame that has
+it.
 
-They come in families, which have arrays to start from, numbers and constants as operands, and primitives: those that
-meet in the rules of one pass. A family is complete up to its number of equations: one for all primitives with all
-numbers, two for all pairs of primitives, three for the primitives of one pass. Thresholds of passes (the least outer
-product, the fewest slices) are lowered to small arrays, those of code generators in some of the forms.
+They come in families of arrays to start from, numbers and constants as operands, and primitives. The primitives of a
+family meet in the rules of one pass. A family is complete up to its number of equations. This is one for all primitives
+with all numbers, two for all pairs of primitives, and three for the primitives of one pass. Thresholds of passes (the
+least outer product, the fewest slices) are lowered to small arrays, those of code generators in some of the forms.
 
-`passes-…` run each pass alone and the pipeline on all of them; `numpy-…` and `native-…` compile those of up to two
-equations, many with a common beginning together, in each of the `FORMS`. Longer programs are sampled, those of four and
+`passes-…` run each pass alone and the pipeline on all of them. `numpy-…` and `native-…` compile those of up to two
+equations in each of the `FORMS`, many with a common beginning together. Longer programs are sampled, those of four and
 five equations as `passes-longer`, of three to five as `numpy-longer` and `native-longer`. `…-traced` has programs of
 transforms, `passes-loops` unrolled loops; `recomputation` changes plans of memory, `integers` and `sequences` call
 jitted functions.
@@ -83,7 +83,9 @@ class Family:
     most: int = 3
     """The most equations."""
     keeps: str = ""
-    """What may be an output too: the "first" value, or "any" value, input or constant, or the last value again."""
+    """The candidates for a further output: the "first" value, or "any" value, input or constant, or the last value
+    again.
+    """
     last: str = ""
     """The primitives of the last equation, where not all of them."""
     first: str = ""
@@ -380,19 +382,19 @@ class Start:
     unused: set[Var] = field(default_factory=set)
     made: list[Var] = field(default_factory=list)
     varying: set[Var] = field(default_factory=set)
-    """What depends on an input, and what is no constant after folding."""
+    """The values that depend on an input, and those that are not constant after folding."""
     values: dict[str, small.Values] = field(default_factory=dict)
-    """What its variables are for each kind of arguments, once it was needed."""
+    """The values of its variables for each kind of arguments, once needed."""
 
     def valued(self, kind: str) -> small.Values:
-        """What its variables are for a kind of arguments."""
+        """The values of its variables for a kind of arguments."""
         if kind not in self.values:
             args = {var: small.numbers(var.aval, kind, place) for place, var in enumerate(self.inputs)}
             self.values[kind] = small.with_values([e for _, e in self.steps], {**self.constants, **args})
         return self.values[kind]
 
     def operations(self) -> tuple[small.Operation, ...]:
-        """What the next equation may be."""
+        """The candidates for the next equation."""
         family, place = self.family, len(self.steps)
         if family.first and place == 0 and self.number > 2:
             return _options(family.first)
@@ -575,9 +577,10 @@ def is_complex(drawn: small.Drawn) -> bool:
 
 
 def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
-    """The kinds of arguments for which results are compared: where the sign of a zero decides on the side of a branch
-    cut, or on the infinity that a maximum is, those without zeros. Sums in another order may be NaN instead of
-    infinite, so that a maximum of them has finite ones."""
+    """The kinds of arguments for which results are compared. The sign of a zero may decide on the side of a branch cut,
+    or on the infinity of a maximum. Such programs get arguments without zeros. Sums in another order may be NaN instead
+    of infinite, so a maximum of them has finite ones.
+    """
     names = drawn.names
     if names <= MOVEMENT:
         return small.MOVED
@@ -620,9 +623,10 @@ def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str,
 
 
 def difference(drawn: small.Drawn, got: Any, wanted: Any, args: Sequence[Any], level: str, ulp: float) -> str | None:
-    """How outputs differ from the wanted ones, by more than so many units in the last place of the least precise dtype.
+    """Differences of outputs from the right ones beyond this many units in the last place of the least precise dtype.
 
-    The unit is that of the largest value of the program where the largest output is too small: what cancels is larger.
+    The unit is that of the largest value of the program if the largest output is too small: cancelling values are
+    larger.
     """
     variables = [x if type(x) is Var else None for x in drawn.program.outputs]
     text = small.difference(got, wanted, variables, level, ulp * drawn.unit)
@@ -668,8 +672,9 @@ def _wrong_after(name: str, drawn: small.Drawn, changed: Program) -> str | None:
 BATCH, TOGETHER = 32, 8
 """The most programs that are compiled together, and how many last primitives they may have."""
 FORMS = ("apart", "shared", "looped", "optimized", "donated", "strided")
-"""How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
-code, after all passes, as loops that may overwrite the inputs, or for arrays that lie in memory in other ways."""
+"""Six ways to compile programs together: with separate inputs, with a common beginning, or as loops instead of straight
+code. Or after all passes, as loops that may overwrite the inputs, or for arrays with other layouts.
+"""
 _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
@@ -751,7 +756,7 @@ def joined(batch: Batch) -> tuple[Program, list[int]]:
 
 
 def renamed(program: Program) -> Program:
-    """A program with variables of its own."""
+    """A program with its own variables."""
     new: dict[Any, Any] = {var: Var(var.aval) for var in (*program.inputs, *program.constants)}
     equations = []
     for equation in program.equations:

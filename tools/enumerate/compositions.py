@@ -1,12 +1,11 @@
 """Compositions: nests of transforms over polynomials with integer coefficients, against their exact values.
 
 A program is a nest of up to three *wrappers* around a base function. Every base function maps n numbers to n numbers
-and is a polynomial with integer coefficients; so is everything that a wrapper makes of one, because each wrapper
-contracts what its transform returns with fixed integers: a gradient is one of the weighted sum of the outputs, a
-Jacobian J is J @ WEIGHTS, a Hessian H is H @ WEIGHTS, a mapped function is applied to x plus fixed integers and
-contracted over the batch. So wrappers nest in any order. The batch, the inputs and the outputs all have size n, for
-the faults that live where sizes are equal. Tangents and cotangents depend on x, so that an outer derivative
-goes through them too.
+and is a polynomial with integer coefficients. So is every wrapped function, because each wrapper contracts the result
+of its transform with fixed integers. A gradient is that of the weighted sum of the outputs. A Jacobian J is J @
+WEIGHTS, and a Hessian H is H @ WEIGHTS. A mapped function is applied to x plus fixed integers and contracted over the
+batch. Wrappers therefore nest in any order. The batch, the inputs and the outputs all have size n, for faults with
+equal sizes. Tangents and cotangents depend on x, so that an outer derivative goes through them too.
 
 The truth is a `Truth`: it maps a point with integer coordinates to the polynomials that the function is around it.
 A wrapper has its own `truth`, arithmetic on exact polynomials (`polynomials.py`) that shares nothing with func. A
@@ -18,13 +17,13 @@ A rule of `custom_jvp`, `custom_vjp` or `Function` stands over a forward functio
 that is passed over gives zero. Refusals are in `REFUSALS`: the words of func's own errors. Any other exception is a
 difference.
 
-`nests` has all nests of one wrapper for n = 2, 1, 3 and every base; of two wrappers for n = 2 and every base, for
-n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and two bases. `deep` has nests of three
-for n = 2 and the base that writes: one of the wrappers that are no representatives of a mechanism, at each place among
-two of the most used ones. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
-checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one wrapper, and the
-ways to use its arguments under two; `complex` has functions with complex results; `updates` has indexed updates at
-traced indices; `transposes` has sums of linear terms.
+`nests` has all nests of one wrapper for n = 2, 1, 3 and every base. It has those of two wrappers for n = 2 and every
+base, and for n = 1 and 3 and one base. It has those of three wrappers of different mechanisms for n = 2 and two bases.
+`deep` has nests of three for n = 2 and the base that writes. One of their wrappers does not represent a mechanism, at
+each place among two of the most used ones. `whole` compares the arrays of derivatives under up to three of jit, vmap,
+map and checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one wrapper,
+and the ways to use its arguments under two. `complex` has functions with complex results, `updates` indexed updates at
+traced indices, and `transposes` sums of linear terms.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ WEIGHTS = (1, -2, 3)
 DIRECTION = (2, 1, -1)
 POINT = (2, -1, 1)
 SHIFTS = ((0, 1, -1), (1, -2, 0), (-1, 0, 2))
-"""What is added to x for each element of a batch."""
+"""The offset of x for each element of a batch."""
 
 
 def _weights(n: int) -> Any:
@@ -184,7 +183,7 @@ BASES = (
 
 
 class Wrapper(NamedTuple):
-    """What a transform makes of a function of n numbers with n results, in code and in truth."""
+    """A transform of a function of n numbers with n results, in code and in truth."""
 
     name: str
     code: Callable[[Function, int], Function]
@@ -701,7 +700,7 @@ OTHER_WRAPPERS = tuple([wrapper for wrapper in WRAPPERS if wrapper not in CHOSEN
 
 
 def _deep_nest(choices: Choices) -> Nest:
-    """Nests of three of which one is no representative, around two of the most used wrappers."""
+    """Nests of three with one wrapper that does not represent a mechanism, around two of the most used wrappers."""
     place, other = choices.pick((0, 1, 2)), choices.pick(OTHER_WRAPPERS)
     wrappers = [choices.pick(USED_WRAPPERS) for _ in range(2)]
     wrappers.insert(place, other)
@@ -717,7 +716,7 @@ def _nest_of(choices: Choices, options: tuple[Wrapper, ...], depth: int, base: B
 
 
 def _check_modes(names: list[str]) -> None:
-    """Leave out nests in which what is said of a mode is another thing, as in torch."""
+    """Leave out nests in which a mode has another meaning, as in torch."""
     if "no_grad" in names:
         outside, inside = names[: names.index("no_grad")], names[names.index("no_grad") :]
         if "dual" in outside + inside:
@@ -731,7 +730,7 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def difference_of(value: Callable[[], Any], right: Any) -> str | None:
-    """What differs between a value and the right one, in words."""
+    """The difference between a value and the right one, in words."""
     try:
         got = value()
     except Exception as error:
@@ -866,20 +865,20 @@ class Variant:
     has_context: bool
     """The style with `setup_context`, else `forward(ctx, …)`."""
     saves: str
-    """Where the arguments are kept: by save_for_backward, as an attribute, as one attribute with an output."""
+    """The place of the arguments: in save_for_backward, in an attribute, in one attribute with an output."""
     asks: str
-    """Which flags of needs_input_grad decide: none, those in backward, those in forward too."""
+    """The deciding flags of needs_input_grad: none, those in backward, those in forward too."""
     outputs: int
     """One output; two, both used; or two of which the second, not materialized, is left unused."""
     moving: str
-    """Which of x and y are the variables: x, y, or both."""
+    """The variables among x and y: x, y, or both."""
 
     def __str__(self) -> str:
         style = "setup_context" if self.has_context else "ctx"
         return f"Function[{style}, saves {self.saves}, asks {self.asks}, outputs {self.outputs}, of {self.moving}]"
 
     def flags(self) -> tuple[bool, bool]:
-        """Which arguments need a gradient."""
+        """The arguments that need a gradient."""
         return "x" in self.moving, "y" in self.moving
 
     def code(self, f: Function, n: int, wrong: list[str]) -> Function:
@@ -1041,7 +1040,7 @@ class Update:
     indices: tuple[Any, ...]
     values: Any
     traced: str
-    """What depends on the argument beside the index: nothing, the base, or the values."""
+    """The parts that depend on the argument in addition to the index: nothing, the base, or the values."""
     mode: str
 
     def __str__(self) -> str:

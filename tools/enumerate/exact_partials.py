@@ -50,7 +50,9 @@ class Domain:
 
 @dataclass(frozen=True)
 class Bound:
-    """What a partial of one order may be off: some ulp of its dtype, or a relative error, whichever is larger."""
+    """The error that a partial of one order may have: some ulp of its dtype, or a relative error, whichever is
+    larger.
+    """
 
     ulps: float = 16
     relative: float = 0.0
@@ -87,8 +89,9 @@ class Row:
     condition: Callable[..., Any] = lambda *point: 1
     """The condition number at a point, by which bounds are multiplied."""
     inherits: str = ""
-    """Why the value that NumPy computes may be off: its error is allowed to partials, which need none where it is
-    of another size than the true value."""
+    """The reason for an error of NumPy's value. Partials may have the same error, or none if it has another size than
+    the true value.
+    """
 
     def orders(self) -> list[Orders]:
         """First partials, then second ones."""
@@ -246,7 +249,7 @@ def fault(
     inherited: Any = 0,
     condition: Any = 1,
 ) -> str | None:
-    """What is wrong with a computed partial, in a few words, or None.
+    """The fault of a computed partial, in a few words, or None.
 
     Only true values that are normal numbers of the dtype have digits to lose; beyond them the found one must be too.
     Complex numbers are measured by their modulus. `inherited` is the relative error of the value.
@@ -312,7 +315,7 @@ class Points:
         return np.broadcast_to(values, BLOCK)[: len(self.points)], np.broadcast_to(partials, BLOCK)[: len(self.points)]
 
     def faults(self) -> Iterator[tuple[str, tuple[complex, ...], complex, Any]]:
-        """(what is wrong, the point, the computed partial, the true one) of each point that differs.
+        """(the fault, the point, the computed partial, the true one) of each point that differs.
 
         Points at which the value itself overflows are left out: the partial is that of infinity.
         """

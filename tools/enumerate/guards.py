@@ -1,9 +1,9 @@
 """Machine 7, functions of Python that ask for values: small programs with up to three questions, under jit.
 
-`values`: a program of questions in sequence or nested, called with arguments that lead along all of its paths, in every
-order of first visits, in every mode: jit, arguments by name, donated, nested jit, batches, threads, few paths, exported
-source. `derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code. The
-truth is the plain function: its value, its class, its error, and the eager derivative.
+`values` is a program of questions in sequence or nested. Its arguments lead along all of its paths, in every order of
+first visits, in every mode. Modes are jit, arguments by name, donated, nested jit, batches, threads, few paths,
+exported source. `derivatives`: the same for derivatives through jit, inside and outside. `native`: both as native code.
+The truth is the plain function: its value, its class, its error, and the eager derivative.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.enumerate.scope import Choices, OutOfScope, Part
 
 QUICK = 20
 LIMIT = "paths of one function"
-"""What the error says where more paths are needed than `max_paths`."""
+"""The text of the error for more paths than `max_paths`."""
 
 TRUTHS = (
     *("np.any(v > 0)", "np.all(v > 0)", "np.isnan(v).any()", "np.allclose(v, 1)", "np.sum(v) > 1", "v.size and v[0]"),
@@ -36,7 +36,7 @@ STEPS = (
     *("v[...] = v[::-1] * 2", "v[:1] += 1", "v[v > 1] = 0", "v = v[v > 0]", "v = v[np.nonzero(v)[0]]", "pass"),
     *("k = k + int(np.sum(v > 0))", "v = helper(v)", "v = v / v"),
 )
-"""What a branch does; the writes are into arrays of the program's own."""
+"""The body of a branch; its writes are into arrays of the program."""
 ENDS = ("raise ValueError('a path that raises')", "return v * 2", "return np.sum(v), k", "return {'a': a}", "return k")
 KINDS = ("if", "if else", "if end", "while", "for", "if if", "else if", "step")
 """A statement with a question: one or two branches, an end, a loop, a question inside of a branch."""
@@ -73,7 +73,7 @@ class Asking:
     mode: str
     compiler: str
     order: int
-    """Which permutation of the paths the first calls take."""
+    """The permutation of the paths in the first calls."""
 
     def __str__(self) -> str:
         head = f"# {self.mode}, {self.compiler}, {self.dtype}{list(self.shape)}, order {self.order}"
@@ -99,7 +99,7 @@ class Asking:
         return [np.array(values, self.dtype).reshape(self.shape) for values in pairs]
 
     def calls(self) -> list[Any]:
-        """Arguments along all paths: first each once in an order of its own, then others that change the path."""
+        """Arguments along all paths: first each once in some order, then others that change the path."""
         by_path: dict[str, list[Any]] = {}
         for argument in self.arguments():
             answers: list[Any] = []
@@ -263,7 +263,7 @@ def compiled_and_plain(made: Asking) -> tuple[Callable[[Any], Any], Callable[[An
 
 
 def check(made: Asking) -> str | None:
-    """What differs from the plain function, along all paths."""
+    """The differences from the plain function, along all paths."""
     calls = made.calls()
     if made.mode in ("vmap jit", "vmap grad jit"):
         return check_batches(made, calls)

@@ -1,9 +1,9 @@
-"""Memory: arrays are made, viewed, copied and written; what is written through one name is read through another.
+"""Memory: arrays are made, viewed, copied and written; a write through one name is read through another.
 
 A program makes an array and then takes up to three steps, each on the newest array or on the first one. Every array is
-read at the end (itself, in the order of its memory, its flags, and which of the others it shares memory with), and
-once more after a write to the newest one. NumPy is the truth. For derivatives its differences are, which are exact:
-each step is linear in x, or puts constants in places that do not depend on x.
+read at the end: itself, in the order of its memory, its flags, and the others that share its memory. It is read once
+more after a write to the newest one. NumPy is the truth. For derivatives its differences are, which are exact: each
+step is linear in x, or puts constants in places that do not depend on x.
 
 Each mode has three parts: two steps for all shapes, three steps from a matrix in Fortran order, four steps for all.
 The first two end under `--complete`.
@@ -136,7 +136,7 @@ class Program:
         return "\n".join(lines)
 
     def x(self, factor: float = 1.0) -> Any:
-        """The argument: different numbers, which are no other constants of a program."""
+        """The argument: different numbers, which are not constants of a program."""
         numbers = 2.25 + np.arange(float(np.prod(self.shape))) * 5 % 11
         numbers = numbers * (1 + 2j) if self.dtype is complex else numbers
         x = self.filled((), factor * numbers.reshape(self.shape))
@@ -180,7 +180,7 @@ class Run:
         return [part for a in self.arrays for part in (a * 1, np.ravel(a, order="K") * 1)]
 
     def facts(self) -> list[Any]:
-        """What is said of memory: shapes, orders, and what shares memory with what."""
+        """The facts about memory: shapes, orders, and arrays that share memory."""
         found: list[Any] = [_flags(a) for a in self.arrays]
         for first, second in itertools.combinations(self.arrays, 2):
             if first.ndim and second.ndim:
@@ -278,7 +278,7 @@ STEP = 1 / 64
 
 
 class Truth:
-    """What NumPy gives: results, facts, and the differences along x."""
+    """NumPy's results, facts, and the differences along x."""
 
     def __init__(self, program: Program) -> None:
         self.facts: list[Any] = []
@@ -348,7 +348,9 @@ def _jit(program: Program, truth: Truth) -> str | None:
 
 
 def _inner(program: Program, truth: Truth) -> str | None:
-    """In functions that are traced by themselves while another one is traced; what they refuse is loud."""
+    """In functions that are traced by themselves while another one is traced; they raise an error instead of
+    guessing.
+    """
 
     def run(x: Any) -> list[Any]:
         return _run(program, x, [])

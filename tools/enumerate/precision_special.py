@@ -75,7 +75,7 @@ def _function(name: str, out: int | None) -> Callable[..., Any]:
 
 
 class Limit(NamedTuple):
-    """What a row may be off, relatively, where it is compared, and why."""
+    """The relative error that a row may have, where it is compared, and why."""
 
     first: float
     second: float
@@ -138,7 +138,7 @@ def _row(
     dtypes: tuple[str, ...] = ("float64", "float32"),
     second: bool = True,
 ) -> Row:
-    """A row over the product of its grids; of small ones where there are several."""
+    """A row over the product of its grids, small ones if there are several."""
     title = name if out is None else f"{name}[{out}]"
     limit = LIMITS.get(title, DEFAULT)
     row = Row(
@@ -329,7 +329,7 @@ def right(row: Row, orders: tuple[int, ...], point: tuple[float, ...], value: fl
 
 
 def compare(name: str, orders: tuple[int, ...], point: tuple[float, ...], mode: str = "forward") -> str | None:
-    """What differs at one point of the row of a name."""
+    """The differences at one point of the row of a name."""
     return _check(Points(rows()[name], "float64", orders, mode, (point,)))
 
 

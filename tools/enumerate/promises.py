@@ -1,9 +1,9 @@
-"""Machine 3, what compositions promise beside values: effects, runs of the user's function, memory, garbage.
+"""Machine 3, the promises of compositions besides values: effects, runs of the user's function, memory, garbage.
 
-`effects`: what the bodies of branches and loops do, happens where plain Python would do it, and not elsewhere: errors,
-callbacks and work of a body that does not run. `runs`: how often the user's function runs. `memory`: gradients of loops
-keep what their checkpoints say, limits that some checkpoint meets are met, and what is measured is what is planned.
-`garbage`: no array waits for the garbage collector.
+`effects`: bodies of branches and loops have their effects where plain Python has them, and not elsewhere. These are
+errors, callbacks and work of a body that does not run. `runs`: the number of runs of the user's function. `memory`:
+gradients of loops keep the residuals of their checkpoints, a limit that some checkpoint meets holds, and the measured
+memory is the planned one. `garbage`: no array waits for the garbage collector.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ PAYLOADS: dict[str, Callable[..., Any]] = {
     "callback()": _silent_print,
     "pure_callback": _pure,
 }
-"""What a body does: with `v`, the values that it closes over or gets, and a number of the loop around it."""
+"""The work of a body: with `v`, the values that it closes over or gets, and a number of the loop around it."""
 
 SOURCES = ("closure", "operands", "constants", "list", "object", "default", "global")
 """Where a body finds its values."""
@@ -89,7 +89,7 @@ BODIES = (
 """The construct whose body has the payload, and which of its bodies."""
 
 AROUND = ("nothing", "cond", "scan", "while", "fori", "map", "jit", "checkpoint", "vmap", "grad", "jvp", "python loop")
-"""What stands around the construct, inside of the transforms."""
+"""The code around the construct, inside of the transforms."""
 
 TRANSFORMS = (
     *("jit", "jit grad", "grad jit", "jit jvp", "jvp jit", "jit vmap", "vmap jit", "jit checkpoint"),
@@ -134,7 +134,7 @@ class Effects:
         return f
 
     def data(self) -> dict[str, Any]:
-        """The arguments beside x."""
+        """The arguments other than x."""
         fails = not self.runs
         return {
             "values": VALUES,
@@ -308,7 +308,7 @@ def effects(choices: Choices) -> Effects:
 
 
 def check_effects(program: Effects) -> str | None:
-    """What happens besides is what happens in plain Python, and so is the value."""
+    """Effects are those of plain Python, and so is the value."""
     seen: Seen = []
     data, x = program.data(), np.float64(1.25)
     try:
@@ -509,9 +509,9 @@ def _by_hand(program: Runs, x: Any, given: Any) -> Any:
 SIZE = 30_000
 ARRAY = 8 * SIZE
 PYTHON = 300_000
-"""Bytes that Python's own objects, tracers and frames among them, may take beside the arrays."""
+"""Bytes that Python's own objects, tracers and frames among them, may take in addition to the arrays."""
 SLACK = 10
-"""Arrays beside carries and residuals: the argument, the result, cotangents, those of one operation."""
+"""Arrays other than carries and residuals: the argument, the result, cotangents, those of one operation."""
 FORMS = (
     *("scan: checkpoint(step)", "fori: checkpoint(step)", "while: checkpoint(step)", "python loop: checkpoint(step)"),
     *("scan: checkpoint(checkpoint(step))", "scan: jit(checkpoint(step))", "scan: checkpoint(jit(step))"),
@@ -704,7 +704,7 @@ def _least(whole: str, inner: int, length: int) -> int:
 
 
 def check_limits(program: Limits) -> str | None:
-    """A limit that some interval meets is met."""
+    """A limit that some interval meets holds."""
     x = _point(program.whole)
     least = _least(program.whole, program.inner, program.length)
     limit = int(least * program.share)
@@ -743,14 +743,14 @@ def _planned(program: Limits, block: int, limit: int | None, x: Any) -> int:
 
 @dataclass(frozen=True)
 class Levels:
-    """The gradient of a scan, under the limit that so many levels of blocks promise to meet."""
+    """The gradient of a scan, under the limit that this number of levels promises to meet."""
 
     levels: int
     inner: int
     length: int
 
     def limit(self) -> int:
-        """k (T cᵏ⁻¹ r)^(1/k) bytes in k levels of blocks, and what is in memory beside."""
+        """k (T cᵏ⁻¹ r)^(1/k) bytes in k levels of blocks, and the other memory."""
         stacked = self.levels * (self.length * self.inner) ** (1 / self.levels)
         return int(ARRAY * (stacked + SLACK_OF_LEVEL * self.levels))
 
@@ -766,7 +766,7 @@ class Levels:
 
 
 SLACK_OF_LEVEL = 7
-"""Arrays in memory for each level beside those that it stacks: carries, cotangents, rests of blocks."""
+"""Arrays in memory for each level, without those that it stacks: carries, cotangents, rests of blocks."""
 
 
 def levels(choices: Choices) -> Levels:
@@ -780,7 +780,7 @@ def levels(choices: Choices) -> Levels:
 
 
 def check_levels(program: Levels) -> str | None:
-    """The limit is met, and the gradient is that of the loop of Python."""
+    """The limit holds, and the gradient is that of the loop of Python."""
     x, limit = np.linspace(0.1, 0.9, SIZE), program.limit()
     limited = func.jit(func.grad(program.loss), memory_limit=limit)
     try:

@@ -76,7 +76,7 @@ class Difference:
 
 @dataclass
 class Outcome:
-    """What one run of a part has seen."""
+    """The record of one run of a part."""
 
     part: str
     programs: int = 0
@@ -151,7 +151,7 @@ def run_part(
 ) -> Outcome:
     """Run a part: all programs from a path on, or a sample, until time or number are spent.
 
-    Worker (i, n) takes each n-th program. At most `kept` differences of a kind are kept, and all are counted.
+    Worker (i, n) takes each n-th program. It stores at most `kept` differences of a kind, and counts all.
     """
     outcome, began = Outcome(part.name), time.monotonic()
     index, count = worker

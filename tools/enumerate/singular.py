@@ -55,12 +55,12 @@ def matrix_norm(x: Any, **options: Any) -> Any:
 
 
 def symmetric(x: Any, diagonal: Any = 0.0) -> Any:
-    """A symmetric matrix of three numbers beside a constant diagonal."""
+    """A symmetric matrix of three numbers with a constant diagonal."""
     return np.stack([np.stack([x[0], x[1]]), np.stack([x[1], x[2]])]) + np.eye(2) * diagonal
 
 
 def beside(x: Any) -> Any:
-    """A simple eigenvalue near zero beside two equal ones, all of which move."""
+    """A simple eigenvalue near zero next to two equal ones, all of which move."""
     slope = np.array([[1.0, 0.4, 0.3, -0.2], [0.4, 0.5, 0.7, 0.1], [0.3, 0.7, -0.6, 0.9], [-0.2, 0.1, 0.9, 0.2]])
     return np.diag([0.5, 3.0, 5.0, 5.0]) + x[0] * slope + x[1] * np.diag([1.0, 2.0, 0.0, 0.5])
 
@@ -316,7 +316,7 @@ def _distances() -> list[Inner]:
 
 
 class Outer(NamedTuple):
-    """What makes a function smooth."""
+    """The wrapper that makes a function smooth."""
 
     name: str
     function: Callable[[Any], Any]
@@ -418,7 +418,7 @@ def _builder(
 REACHES, DEGREE = (0.2, 0.1), 9
 """How far to each side the values are fitted, and by polynomials of which degree."""
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
-"""What reflection does to derivatives."""
+"""The effect of reflection on derivatives."""
 _KNOWN: dict[Any, Any] = {}
 """The derivatives by sides and reaches of the composites so far."""
 
@@ -475,7 +475,7 @@ STAGED = [inner for inner in EVERY if inner.name != "np.piecewise"]
 KINDS = tuple([outer for outer in OUTER if outer.name in ("n", "n ** 2", "n * n", "np.cos(n)", "n * np.sin(n)")])
 """One outer function of each kind: the conventions themselves, squares, products, and what is even by its series."""
 SMOOTH = (*KINDS, OUTER[-3])
-"""Those beside conventions that no power knows of: the other ways to write a square are the same to them."""
+"""Rows next to conventions without a known power: the other ways to write a square are the same to them."""
 
 PARTS = (
     *[

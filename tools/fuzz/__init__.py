@@ -9,12 +9,12 @@ A campaign is one module of this folder with a function
 
     def case(choices: random.Random, tally: Tally) -> None
 
-that draws one program from `choices` (nothing else may be random, so that a case can be run again and made small), says
-what it is with `tally.show(text)`, runs it in several ways, and raises an exception where they differ; `AssertionError`
-with both results is usual. It counts comparisons with `tally.checked()` and refusals by name, which are no differences,
-with `tally.refused(error)`. `QUICK`, an integer of the module, is how many cases the tests run. A module may have a
-function `unavailable()` that says why the campaign cannot run here, or None.
+that draws one program from `choices`. Nothing else may be random, so that a case can run again and be made small. It
+describes the program with `tally.show(text)`, runs it in several ways, and raises an exception for a difference;
+`AssertionError` with both results is usual. It counts comparisons with `tally.checked()` and refusals by name, which
+are not differences, with `tally.refused(error)`. `QUICK`, an integer of the module, is the number of cases in the
+tests. A module may have a function `unavailable()`, which returns the reason why the campaign cannot run here, or None.
 
-Every campaign runs in a process of its own. A process that dies, or a case that takes longer than two minutes, is a
+Every campaign runs in a separate process. A process that dies, or a case that takes longer than two minutes, is a
 difference, too.
 """

@@ -31,10 +31,10 @@ def seconds(text: str) -> float:
 
 
 def work(name: str, seed: int, first: int, limit: float, report: Path) -> None:
-    """What a worker does: run cases, and leave lines in a file: of each difference, and at last of what was counted.
+    """A worker runs cases, and writes lines to a file: one for each difference, and at last the counts.
 
-    The number of the present case is in a file beside it. A case that takes too long ends the process, which writes
-    the stacks of its threads to stderr; so does making it small.
+    A second file has the number of the present case. A case that takes too long ends the process, which writes the
+    stacks of its threads to stderr; so does making it small.
     """
     with report.open("w") as lines, report.with_suffix(".case").open("w") as current:
 
@@ -55,7 +55,7 @@ def work(name: str, seed: int, first: int, limit: float, report: Path) -> None:
 
 
 def run_slice(name: str, seed: int, first: int, limit: float, folder: Path) -> dict[str, Any]:
-    """Run cases in a process of its own; what was counted and the differences, one more where the process died."""
+    """Run cases in a separate process; return the counts and the differences, one more if the process died."""
     report = folder / f"{name}-{first}.lines"
     words = ["--worker", name, "--seed", str(seed), "--first", str(first)]
     words += ["--time", str(limit), "--report", str(report)]

@@ -23,7 +23,7 @@ CASE_LIMIT = 120
 
 
 def case_limit() -> float:
-    """Seconds that one case may take now; whoever runs a campaign says what happens after them."""
+    """Seconds that one case may take now; the runner of a campaign decides what follows."""
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1.0
     return CASE_LIMIT * max(1.0, waiting)
 
@@ -62,7 +62,7 @@ class Choices(random.Random):
 
 @dataclass
 class Tally:
-    """What the cases of a campaign count."""
+    """The counts of the cases of a campaign."""
 
     cases: int = 0
     checks: int = 0
@@ -74,7 +74,7 @@ class Tally:
         self.text = text
 
     def checked(self, count: int = 1) -> None:
-        """So many comparisons were made."""
+        """Count this number of comparisons."""
         self.checks += count
 
     def refused(self, error: BaseException) -> None:
@@ -109,7 +109,7 @@ def campaigns() -> list[str]:
 
 
 def why_unavailable(name: str) -> str | None:
-    """Why a campaign cannot run here: its `unavailable()` says so, where it has one."""
+    """The reason why a campaign cannot run here, from its `unavailable()` if it has one."""
     unavailable = getattr(campaign(name), "unavailable", None)
     return None if unavailable is None else unavailable()
 
@@ -143,7 +143,7 @@ def attempt(name: str, run: Case, key: str, tally: Tally, replayed: Sequence[int
 
 
 def shrunk(name: str, run: Case, found: Difference, limit: float = SHRINK_TIME) -> Difference:
-    """The difference by a smaller case: fewer choices, and smaller ones, as long as it comes from the same place."""
+    """The difference by a smaller case: fewer choices, and smaller ones, if it comes from the same place."""
     best: Sequence[int] = found.drawn
     end = time.monotonic() + limit
 

@@ -1,10 +1,10 @@
 """Campaign: random programs of several arguments of unlike dtypes and layouts, in every mode.
 
-A program is a list of statements: reductions along axes, sorting, selection, fancy indices and writes through views of
-views, cumulative operations, products and linear algebra, loops and branches in Python's words and func's, containers.
-Each is run with NumPy while it is drawn, so that it fits its operands; loops and branches of func are plain Python
-there. Values are compared with their dtypes and shapes. Forward and reverse mode, compiled
-and not, give one derivative, and that of differences where these have a limit.
+A program is a list of statements. They are reductions along axes, sorting, selection, fancy indices, and writes through
+views of views. They are cumulative operations, products and linear algebra, loops and branches of Python and func,
+containers. Each runs with NumPy while it is drawn, so that it fits its operands; loops and branches of func are plain
+Python there. Values are compared with their dtypes and shapes. Forward and reverse mode, compiled and not, give one
+derivative, and that of differences where these have a limit.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tools.fuzz.cases import Tally
 
 QUICK = 40
 REFUSED = (ValueError, IndexError, TypeError, np.linalg.LinAlgError)
-"""What NumPy raises where a program has no result."""
+"""NumPy's errors for a program without a result."""
 NO_DERIVATIVE = (FuncError, np.linalg.LinAlgError)
-"""What func raises where there is no derivative: a factor of a matrix is singular, of np.linalg.qr for example."""
+"""func's errors without a derivative: a factor of a matrix is singular, of np.linalg.qr for example."""
 LARGEST = 200
 """Elements of an array in a program."""
 
@@ -64,7 +64,7 @@ def _scan(step: Callable[..., Any], start: Any, xs: Any) -> Any:
 
 
 def _own(value: Any) -> Any:
-    """Results of loops and branches are arrays of their own, in C order, or scalars."""
+    """Results of loops and branches are separate arrays, in C order, or scalars."""
     return np.array(value, order="C")[()] if isinstance(value, np.ndarray) else value
 
 
@@ -269,7 +269,7 @@ EXPRESSIONS = [
     "{a}.sum(dtype=np.float32)",
     "{f}.sum(where={f} {q} {n})",
 ]
-"""What a name may be bound to."""
+"""The value that a name may be bound to."""
 READING = [
     "{a}[{p}]",
     "{f}[{f} {q} {n}]",
@@ -502,7 +502,7 @@ def fresh(value: Any, shift: Any = 0.0) -> Any:
 def stacked(value: Any, shift: float = 0.0) -> Any:
     """A batch of two: a value, and the value moved. Each element lies in memory as the value does.
 
-    What is a view, and so what a write reaches, is then the same for an element as for the value alone.
+    Views, and so the reach of a write, are then the same for an element as for the value alone.
     """
     elements = [fresh(value), fresh(value, shift)]
     if not isinstance(value, np.ndarray):
@@ -587,8 +587,8 @@ class Case:
     def is_decided_by_rounding(self, rtol: float) -> bool:
         """Whether the results are others where each function that rounds gives other last digits.
 
-        So are orders, places, signs and steps of values that would be equal but for rounding. What is equal without
-        rounding stays so here, so that its ties are compared.
+        So are orders, places, signs and steps of values that would be equal but for rounding. Values that are equal
+        without rounding stay so here, so that their ties are compared.
         """
         plain, rounding = self.defined(PLAIN), self.defined(PLAIN, Rounding(np, np.random.default_rng(0)))
         for shift in (0.0, 0.01):
@@ -835,8 +835,8 @@ def check_modes(
 
 
 def is_at_kink(g: Any, start: list[Any], directions: list[Any], rtol: float) -> bool:
-    """Whether a point that differs by rounding has another derivative: elements that are equal but for their last digit
-    may be ordered in another way by each mode.
+    """Whether a point that differs by rounding has another derivative. Each mode may order elements differently that
+    are equal but for their last digit.
     """
     r = np.random.default_rng(0)
 

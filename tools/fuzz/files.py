@@ -1,8 +1,8 @@
 """Program files that have been tampered with, and arguments with hostile names: nothing in them may run.
 
 A case changes the document, the arrays or the archive of a saved program, or makes up keys and keywords for
-`func.to_source`. The file is refused with ProgramFileError, or it is a program that checks, runs in every compiler and
-runs nothing else; loading takes memory and time in proportion to the file. Native code that leaves its arrays ends the
+`func.to_source`. Either func raises ProgramFileError, or the file is a program that checks, runs in every compiler and
+runs nothing else. Loading takes memory and time in proportion to the file. Native code that leaves its arrays ends the
 process, which the tester notices.
 """
 
@@ -39,7 +39,7 @@ QUICK = 250
 SLOW = 20.0
 """Seconds that loading one of these files may take, also on a busy machine."""
 MEMORY = 4 << 20
-"""Bytes that loading may take beside a multiple of the file."""
+"""Bytes that loading may take in addition to a multiple of the file."""
 EXECUTED: list[Any] = []
 CODE = "__import__('sys').modules['tools.fuzz.files'].EXECUTED.append(1)"
 STRINGS = (
@@ -82,7 +82,7 @@ ACCEPTED = (
     *(ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, FloatingPointError, MemoryError),
     *(np.linalg.LinAlgError, NotImplementedError, FuncError),
 )
-"""What computing with a strange program may raise: the errors of NumPy's functions."""
+"""The errors that computing with a strange program may raise: those of NumPy's functions."""
 FOLDER = tempfile.TemporaryDirectory(prefix="func-fuzz-files-")
 
 
@@ -207,7 +207,7 @@ def _strange_atom(choices: random.Random) -> Any:
 
 
 def _changed(choices: random.Random, document: Any) -> str:
-    """Change one place of a document; what was done."""
+    """Change one place of a document; returns the change."""
     places = list(_places(document))
     params = [path for path in places if "params" in path and path[-1] != "params"]
     path = choices.choice(params if params and choices.random() < 0.6 else places)

@@ -1,10 +1,10 @@
 """Campaign: NumPy's functions, with every argument that their signatures name, against NumPy.
 
-`DOMAINS` says for each function from where its arguments are drawn; `inspect.signature` says which arguments there are
-and how they may be passed. A drawn call runs with NumPy, with `func.numpy` on plain arrays, and under jvp, vjp, vmap
-and jit (both compilers). Value, dtype, shape and scalar-or-array must be NumPy's, what NumPy refuses is refused by an
-exception of its kind, and what func alone refuses is refused by one of `func.errors`. Derivatives are compared with
-differences and with each other; their dtype is that of the output (forward) or of the argument (reverse).
+`DOMAINS` has the range of each function's arguments; `inspect.signature` lists the arguments and the ways to pass them.
+A drawn call runs with NumPy, with `func.numpy` on plain arrays, and under jvp, vjp, vmap and jit (both compilers).
+Value, dtype, shape and scalar-or-array must be NumPy's. Where NumPy raises an exception, func raises one of its kind;
+where func alone raises, it is one of `func.errors`. Derivatives are compared with differences and with each other;
+their dtype is that of the output (forward) or of the argument (reverse).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Call:
     args: list[Any]
     kwargs: dict[str, Any]
     names: set[str] = field(default_factory=set, init=False)
-    """The arguments that are given, by place or by name."""
+    """The passed arguments, by place or by name."""
     generic: bool = True
     """Without special values and ties, so that differences are derivatives."""
 
@@ -69,7 +69,7 @@ class Call:
         return all([bool(np.all(np.isfinite(leaf.value))) for leaf in self.leaves()])
 
     def overflows(self) -> bool:
-        """Whether products of numbers overflow beside infinite ones: NaN, or not where they are added unrounded."""
+        """Whether products of numbers overflow next to infinite ones: NaN, or not where they are added unrounded."""
         values = [np.asarray(leaf.value) for leaf in self.leaves()]
         sizes = [np.abs(x[np.isfinite(x)]) for x in values if x.dtype.kind in "fc"]
         return not self.is_finite() and any([bool(np.any(size > np.finfo(size.dtype).max ** 0.5)) for size in sizes])
@@ -358,7 +358,7 @@ def dtype(kinds: str = "biufc") -> Domain:
 
 
 def number_dtype(r: Draw, env: Env) -> Any:
-    """A dtype for numbers of which some may be infinite or NaN, which are no integers."""
+    """A dtype for numbers that may be infinite or NaN, so not an integer."""
     return dtype("fc" if r.special else "biufc")(r, env)
 
 
@@ -440,7 +440,7 @@ BY_NAME: dict[str, Domain] = {
     "return_counts": BOOL,
     "mode": one_of("raise", "wrap", "clip"),
 }
-"""What an argument of this name is drawn from, where a function does not say otherwise."""
+"""The range of an argument of this name, unless a function has another."""
 
 
 # Domains
@@ -510,7 +510,7 @@ def insert_values(r: Draw, env: Env) -> Any:
 
 
 def places(r: Draw, env: Env) -> Any:
-    """What np.insert and np.delete take: integers, lists, slices and masks."""
+    """Arguments of np.insert and np.delete: integers, lists, slices and masks."""
     n = max(np.shape(first_of(env))[:1] or (1,))
     n = max(int(n), 1)
     return r.choose(
@@ -1035,7 +1035,7 @@ ROUNDS = {
 }
 """Functions that may round otherwise than NumPy."""
 PRODUCTS = {"prod", "nanprod"}
-"""Functions that multiply in an order of their own, on which the parts of infinite complex numbers depend."""
+"""Functions that multiply in a special order, on which the parts of infinite complex numbers depend."""
 TYPED_BY_VALUES = {"roots", "poly", "polydiv", "polymul", "real_if_close"}
 """Functions whose shape or dtype depends on values, which compiled code does not know."""
 QUANTILES = {"quantile", "percentile", "nanquantile", "nanpercentile"}
@@ -1056,10 +1056,10 @@ ACCUMULATES |= {
     "nancumsum",
     "nancumprod",
 }
-"""Functions that use `out` on the way: what one that is too narrow does to the numbers depends on NumPy's buffers."""
+"""Functions that use `out` on the way: NumPy's buffers decide the effect of a narrow one on the numbers."""
 CHOOSES = {"sort", "partition", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "union1d"}
 CHOOSES |= {"intersect1d", "setdiff1d", "setxor1d", "median", "nanmedian", *QUANTILES}
-"""Functions in which any of several equal elements, such as 0.0 and -0.0, may be found."""
+"""Functions that may return any of several equal elements, such as 0.0 and -0.0."""
 LARGER_OR_SMALLER = {"maximum", "minimum", "fmax", "fmin", "max", "min", "amax", "amin"}
 """Functions of which NumPy's loops, by length and layout, give any of 0.0 and -0.0."""
 
@@ -1082,7 +1082,9 @@ def func_function(name: str) -> Callable[..., Any]:
 
 
 def missing_domains(names: Iterable[str]) -> list[str]:
-    """The functions among these names of NumPy's that no domain covers, and arguments that none of theirs does."""
+    """The functions among these names of NumPy's that no domain covers, and the arguments that no domain of a function
+    does.
+    """
     covered = {id(numpy_function(name)) for name in DOMAINS} | {id(getattr(np, name)) for name in CONVERTERS}
     gaps = [
         name
@@ -1193,7 +1195,7 @@ class Outcome:
 
 
 def outcome(thunk: Callable[[], Any]) -> Outcome:
-    """What a call gives."""
+    """The result of a call."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -1221,7 +1223,7 @@ def difference(
     loose: bool = False,
     is_open: bool = False,
 ) -> str | None:
-    """What differs between two results; None where nothing does.
+    """The difference between two results; None without one.
 
     `precision`: that of the narrowest operand. `loose`: one infinite or NaN number is as good as another;
     `is_open`: and as a complex one that is finite.

@@ -62,7 +62,7 @@ def _loss(total: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _functions(base: Any, log: list[Any]) -> dict[str, Any]:
-    """Functions with rules of their own; each run of a rule is noted."""
+    """Functions with custom rules; each run of a rule is noted."""
 
     class Pair(base):  # type: ignore[misc]
         """Two outputs."""
@@ -284,8 +284,9 @@ class Program:
         return self.choices.choice(names[::-1])
 
     def target(self) -> str:
-        """A variable that can be asked for its gradient. PyTorch skips the hooks of results where the gradient of what
-        they are computed from is asked for as well, and reads the views of a view from the first base after a write."""
+        """A variable that can be asked for its gradient. If the gradient of a result's inputs is requested as well,
+        PyTorch skips the hooks of the result. It reads the views of a view from the first base after a write.
+        """
         excluded = {x for x in self.bases if self.silent or x in self.bases.values()} | self.hooked | self.siblings
         excluded |= self.with_hooks if self.has_writes else set()
         fits = [x for x in self.shapes if x not in excluded]
@@ -417,9 +418,9 @@ class Program:
     def toggle(self) -> str:
         """A leaf is frozen or unfrozen.
 
-        Arguments of checkpoints stay as they are: PyTorch pairs what it saves when it computes again by the order, and
-        takes wrong tensors, in silence, where another argument requires a gradient meanwhile. So do leaves with hooks:
-        whether PyTorch calls those of a frozen leaf depends on whether it has been written.
+        Arguments of checkpoints do not change. PyTorch pairs the saved values of the second run by their order. If
+        another argument requires a gradient by now, it silently takes wrong tensors. Leaves with hooks do not change
+        either: PyTorch calls those of a frozen leaf depending on earlier writes.
         """
         kept = self.watched | self.recomputed | self.with_hooks
         fits = [x for x in self.shapes if not {x, self.bases.get(x, x)} & kept]

@@ -1,7 +1,7 @@
 """Ctrl-C anywhere: KeyboardInterrupt at a random place of Python's code, or by a timer; afterwards all is as it was.
 
-A program runs until the interrupt comes. Then NumPy's functions are its own, no transform, mode or hook is in force, no
-lock is held, and the same program has the same result.
+A program runs until the interrupt comes. Then NumPy's functions are its own, no transform, mode or hook is in force,
+and no lock is locked. The same program has the same result.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ def in_force(value: Any) -> bool:
 
 
 def check_process() -> None:
-    """NumPy is its own, nothing is in force, and no lock is held."""
+    """NumPy is its own, nothing is in force, and no lock is locked."""
     assert type(np) is types.ModuleType, "the module numpy has another class"
     assert all(getattr(np, name) is value for name, value in _OWN.items()), "a function of NumPy's is replaced"
     assert not patching.is_tracing(), "a transform runs"
@@ -387,7 +387,7 @@ def _accumulates() -> None:
 
 
 _LOCKS = {"the lock of the compiler": _compiles, "the turn to add to gradients": _accumulates}
-"""What another thread can do only if this one has left it free."""
+"""Actions that need another thread to have left them free."""
 
 
 def _is_done_elsewhere(work: Callable[[], None]) -> bool:

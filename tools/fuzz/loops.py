@@ -1,8 +1,8 @@
 """Campaign: irregular loops of Python, which compiled code rolls up where their steps are alike.
 
-A loop runs over a range, two ranges inside each other, or a counter of its own; its steps read and write rows, slices
-that grow or shrink, views that are carried along, neighbours and lists; some differ in the first or last step, are left
-out, or end the loop. Both compilers give what NumPy gives, and the gradient of the eager function.
+A loop runs over a range, two ranges inside each other, or a counter. Its steps read and write rows, slices that grow or
+shrink, carried views, neighbours and lists. Some differ in the first or last step, are left out, or end the loop. Both
+compilers give NumPy's result, and the gradient of the eager function.
 """
 
 from __future__ import annotations

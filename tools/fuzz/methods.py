@@ -1,10 +1,10 @@
 """Campaign: methods and attributes of arrays, operators, indices and ufunc methods, against NumPy.
 
-A program is one statement on an array `x` of any layout or a scalar, and operands: a method with its documented
-arguments, an attribute or its setter, an operator with arrays, NumPy scalars, Python numbers and lists on either side,
-an in-place operator, an index of any kind, an assignment to one, a method of a ufunc. A write to the result may follow.
-The result and all arrays afterwards must be NumPy's (value, dtype, shape, scalar or array, kind of error), so that what
-is a view and what is a copy is compared, too; derivatives are compared with differences.
+A program is one statement on an array `x` of any layout or a scalar, and operands. It is a method with its documented
+arguments, an attribute or its setter, or an operator with arrays, scalars, numbers and lists on either side. It is an
+in-place operator, an index of any kind, an assignment to one, or a method of a ufunc. A write to the result may follow.
+The result and all arrays afterwards must be NumPy's (value, dtype, shape, scalar or array, kind of error). This also
+compares views and copies. Derivatives are compared with differences.
 """
 
 from __future__ import annotations
@@ -554,13 +554,13 @@ TAKEN = (
     "int() argument must be",
     "only 0-dimensional arrays can be converted",
 )
-"""What NumPy refuses and func need not."""
+"""Errors of NumPy that func need not raise."""
 OTHER_FAULTS = (
     *("broadcast", "not supported for the input types", "No loop matching", "did not contain a loop"),
     *("have no matrix product", "is out of bounds for axis", "Integers to negative integer powers"),
     *("with casting rule",),
 )
-"""Where two things are wrong, either may be said."""
+"""If two things are wrong, the error may name either."""
 MODES = ("jvp", "vjp", "vmap", "jit numpy", "jit llvm")
 
 

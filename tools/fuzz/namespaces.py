@@ -1,9 +1,9 @@
 """Campaign: the other namespaces, np.linalg, np.fft, scipy.linalg and scipy.special, as `functions` does the main one.
 
-Matrices are drawn for what functions need: square, well conditioned, positive definite in the triangle that is read and
-unsymmetric beyond it, at times singular or with special values; with batch axes, of every layout and dtype.
-scipy.linalg takes no traced arrays, so func.linalg is called there; the values, and the differences that derivatives
-are compared with, are SciPy's.
+Matrices fit the functions: square, well conditioned, positive definite in the triangle that is read and unsymmetric
+beyond it. Some are singular or have special values; they have batch axes, every layout and dtype. The functions of
+scipy.linalg take no traced arrays, so func.linalg is called there. The values, and the differences for derivatives, are
+SciPy's.
 """
 
 from __future__ import annotations
@@ -473,7 +473,7 @@ SPECIAL: dict[str, dict[str, Domain]] = {
 }
 BY_NAME_TOO: dict[str, Domain] = {**BY_NAME, **CHECK, "exact": one_of(False), "lower": BOOL}
 ORDERS = {"yn", "kn", "expn"}
-"""Special functions whose first argument is an integer in a loop of their own."""
+"""Special functions whose first argument is an integer in a special loop."""
 
 
 def _ufunc_domains(ufunc: np.ufunc) -> dict[str, Domain]:
@@ -668,7 +668,7 @@ class SpaceTester(Tester):
         super()._compare(mode, expected, got)
 
     def precision(self) -> float:
-        """Conditions of matrices, which are small here, beside that of the operands."""
+        """Conditions of matrices, which are small here, in addition to that of the operands."""
         own = max([precision_of(leaf.value) for leaf in self.call.leaves()], default=0.0)
         if self.call.name == "subspace_angles":  # angles near zero are known to the root of the precision
             own = max(own, 2.3e-16) ** 0.5
@@ -722,10 +722,11 @@ ACCIDENTS = (
     "can only convert an array of size 1",
     "remapped shapes",
 )
-"""What NumPy and SciPy say of integers, numbers of Python, arrays without axes, matrices of one element, and `out` for
-several axes."""
+"""Texts of NumPy and SciPy about integers, numbers of Python, arrays without axes, matrices of one element, and `out`
+for several axes.
+"""
 OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge", "Invalid norm value")
-"""Where two things are wrong, either may be said; infinities and NaNs may be refused."""
+"""If two things are wrong, the error may name either; infinities and NaNs may raise one."""
 
 
 COMPLETED = {"svd", "qr", "rq"}
@@ -751,8 +752,9 @@ INACCURATE = {
     "pro_rad2",
     *[name for name in UFUNCS if name.endswith(("1_cv", "2_cv"))],
 }
-"""Functions of which SciPy's values and its own derivatives agree to a few digits only, or not at all: those that are
-given a characteristic value solve their equation for the right one alone."""
+"""Functions whose SciPy values and SciPy derivatives agree to a few digits only, or not at all. Those with a
+characteristic value as an argument solve their equation for the right one alone.
+"""
 FORGET_OUT = {"irfft2", "hfft", "ifft2"}
 """Functions that do not pass on their output array in NumPy."""
 

@@ -1,8 +1,8 @@
 """Random nests of transforms, functions with rules and checkpoints, against symbolic differentiation.
 
-A program is a tree of polynomials, functions with derivative rules of every kind, wrappers that change no value (jit,
-checkpoints, scan, cond, vmap) and derivatives of functions, which may reach the variables of those around them. A
-rule says how the derivative of its function is computed from its argument, its output or an intermediate value: it
+A program is a tree of polynomials, functions with derivative rules of every kind, and wrappers that change no value
+(jit, checkpoints, scan, cond, vmap). It also contains derivatives of functions, which may reach the variables of those
+around them. A rule computes the derivative of its function from its argument, its output or an intermediate value. It
 may differ from the derivative of the code. The truth is the value and the derivative of the same tree, derived by the
 rules. Where nothing repeats a function by its nature, every forward function must run once.
 """

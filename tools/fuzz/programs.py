@@ -1,9 +1,9 @@
 """Campaign: random NumPy programs with views, writes, containers and control flow, in every mode.
 
-A program is Python text: assignments of views and of new arrays, writes through any of them, lists, dicts and tuples of
-them, loops, and branches on shapes and values. It runs with NumPy, under jvp, grad and vjp, under vmap for every place
-of the batch axis, under jit with both compilers, as a pickled Program and as exported source; all give one value.
-Derivatives are compared with differences.
+A program is Python text. It has assignments of views and of new arrays, writes through them, lists, dicts and tuples,
+loops, and branches on shapes and values. It runs with NumPy, under jvp, grad and vjp, and under vmap for every place of
+the batch axis. It also runs under jit with both compilers, as a pickled Program and as exported source. All give one
+value. Derivatives are compared with differences.
 """
 
 from __future__ import annotations

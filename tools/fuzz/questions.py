@@ -1,9 +1,9 @@
 """Campaign: functions of Python that ask for values (`if np.any(x < 0)`, `while error > tol`, `range(n)`) under jit.
 
 Every function is called with arguments that take it along many paths, over and over, in a random order. Values, classes
-of results and errors are those of the plain function, and derivatives those of the eager transform. Each function is
-tried in one mode for its value (jit, nested jit, donated arguments, `jvp`), one for its gradient, and as a batch or in
-threads: traces and compilations take the time.
+of results and errors are those of the plain function, and derivatives those of the eager transform. Traces and
+compilations take the time. Each function therefore runs in one mode for its value (jit, nested jit, donated arguments,
+`jvp`). It runs in one mode for its gradient, and once as a batch or in threads.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Writer:
         return "\n".join(["def f(x, y, s, n):", start, *self.lines, f"    return {end}"])
 
     def choice_of_result(self) -> str:
-        """What the last line returns."""
+        """The result of the last line."""
         return self.choices.choice(["x, y, s, n", "s", "np.sum(x) + s", "[x, k]", "{'s': s, 'y': y}"])
 
 

@@ -1,7 +1,7 @@
 """Many threads at once: every feature has the result that it has alone, and shared objects lose nothing.
 
-Up to 32 threads run programs of the kinds of the campaign `interrupts`, in random order, beside threads that draw from
-one generator, add to one gradient, call one jitted function with many kinds of arguments, and use plain NumPy.
+Up to 32 threads run programs of the kinds of the campaign `interrupts`, in random order. Other threads draw from one
+generator, add to one gradient, call one jitted function with many kinds of arguments, and use plain NumPy.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _one_jitted_function(choices: random.Random) -> Callable[[int], None]:
 
 
 def _plain_numpy(choices: random.Random) -> Callable[[int], None]:
-    """Threads without a transform see NumPy's own functions, beside one thread with transforms."""
+    """Threads without a transform see NumPy's own functions, while one thread runs transforms."""
     own = {name: vars(np)[name] for name in ("array", "asarray", "ascontiguousarray", "zeros", "r_")}
 
     def work(number: int) -> None:
