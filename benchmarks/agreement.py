@@ -26,7 +26,7 @@ def disagreements(outputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def flatten(output: Any) -> list[NDArray[Any]]:
-    """The arrays of a result in a fixed order: dicts by key, sequences as they come."""
+    """The arrays of a result in a fixed order: dicts by key, sequences in order."""
     if isinstance(output, Mapping):
         return [leaf for key in sorted(output) for leaf in flatten(output[key])]
     if isinstance(output, list | tuple):

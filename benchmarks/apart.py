@@ -1,4 +1,4 @@
-"""Every workload in a process of its own: what crashes or hangs takes down itself alone.
+"""Every workload in a separate process: a crash or a hang only affects itself.
 
 The child is `python -m benchmarks.apart FOLDER`. It reads its settings from a file in the folder, writes there which
 contestant it has begun, and at last the measurements.
@@ -24,7 +24,7 @@ PATIENCE = 3.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What the child needs to know; `only` names its contestants."""
+    """The instructions of the child; `only` names its contestants."""
 
     workload: str
     effort: Effort

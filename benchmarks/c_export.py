@@ -1,4 +1,4 @@
-"""Exported C: a robot arm and a controller beside CasADi's C, and twelve workloads beside `func.jit`.
+"""Exported C: a robot arm and a controller against CasADi's C, and twelve workloads against `func.jit`.
 
 `python -m benchmarks.c_export [--rounds N] [--only TEXT] [--portable | --targets] [--threads N]` prints a row for each
 function and whether the bars hold. Both texts are compiled alike; calls are timed in C, in rounds that take turns, and

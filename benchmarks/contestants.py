@@ -1,4 +1,4 @@
-"""Who takes part: one row per contestant, with the loader of its library."""
+"""The contestants: one row each, with the loader of its library."""
 
 import logging
 import threading

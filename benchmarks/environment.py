@@ -14,9 +14,9 @@ _PACKAGES = ("func", "numpy", "scipy", "optree", "llvmlite", "autograd", "torch"
 
 
 def limit_threads(threads: int) -> None:
-    """Give this process and its children so many cores, and nothing compiled in earlier runs.
+    """Give this process and its children this number of cores, and nothing compiled in earlier runs.
 
-    Call it before importing NumPy. XLA has no thread variable of its own, but sizes its pool by the cores the process
+    Call it before importing NumPy. XLA has no thread variable, but sizes its pool by the cores the process
     may run on. func and torch keep what they compiled on disk; without those caches a first call is a first call.
     """
     for variable in _THREAD_VARIABLES:
@@ -31,7 +31,7 @@ def limit_threads(threads: int) -> None:
 
 
 def describe() -> dict[str, str]:
-    """What a reader needs to know to compare two runs: processor, threads, load, versions."""
+    """The facts that a reader needs to compare two runs: processor, threads, load, versions."""
     return {
         "processor": _processor(),
         "cores in the machine": str(os.cpu_count()),

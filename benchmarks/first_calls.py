@@ -1,11 +1,12 @@
-"""First calls of a process, and imports: every measurement is a process of its own.
+"""First calls of a process, and imports: every measurement is a separate process.
 
-`python -m benchmarks.first_calls [NAMES] [--rounds N] [--threads N] [--json FILE]` prints a row for each workload
-with compiled contestants: the time of the first call of func.jit with its program on disk (warm) and with an empty
-folder (cold), and of jax.jit's. Libraries are imported and the data is made before the clock starts; the function is
-traced, compiled or found, and called after it. Rounds are interleaved, and the least counts. Rows for imports follow.
+`python -m benchmarks.first_calls [NAMES] [--rounds N] [--threads N] [--json FILE]` prints a row for each workload with
+compiled contestants. A row has the time of func.jit's first call with its program on disk (warm) and with an empty
+folder (cold). It also has that of jax.jit. Libraries are imported and the data is made before the clock starts; the
+function is traced, compiled or found, and called after it. Rounds are interleaved, and the least counts. Rows for
+imports follow.
 
-A process with the program on disk must not import llvmlite; the row says so if it does.
+A process with the program on disk must not import llvmlite; the row reports it if it does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How the first call of a long program grows with its length.
 
-`python -m benchmarks.long_programs [--longest N]` prints, for straight code without a pattern and for an unrolled loop
-of the differential equation's steps, the processor time of tracing, of the passes with the search for loops, and of the
-rest (rules, printing, LLVM), in microseconds for each traced equation, and the slope of the logarithms: 1 is linear.
-Nothing comes from the cache.
+`python -m benchmarks.long_programs [--longest N]` measures straight code without a pattern and an unrolled loop of the
+differential equation's steps. It prints the processor time of tracing, of the passes with the search for loops, and of
+the rest (rules, printing, LLVM). Times are microseconds for each traced equation, with the slope of the logarithms: 1
+is linear. Nothing comes from the cache.
 """
 
 from __future__ import annotations

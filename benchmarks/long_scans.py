@@ -1,10 +1,10 @@
-"""The gradient of long scans: its memory beside that of a shorter one, its time beside the forward run.
+"""The gradient of long scans: its memory against that of a shorter one, its time against the forward run.
 
-`python -m benchmarks.long_scans [--rounds N] [--steps N] [--threads N]` prints, for each model, the planned peak of the
-gradient of a scan of `steps` steps over that of 1,000, and the least time of the gradient over that of the forward run,
-of interleaved rounds: processor time on one thread, wall-clock time on several. Both are jitted; the gradient is that
-of the parameters and of the start, its forward run included. What is planned is what native code allocates: one arena,
-and the results.
+`python -m benchmarks.long_scans [--rounds N] [--steps N] [--threads N]` prints two ratios for each model. The first is
+the planned peak of the gradient of a scan of `steps` steps over that of 1,000. The second is the least time of the
+gradient over that of the forward run, of interleaved rounds. It uses processor time on one thread, wall-clock time on
+several. Both are jitted; the gradient is that of the parameters and of the start, its forward run included. The plan
+covers the allocations of native code: one arena, and the results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Peak memory of a call, each contestant in a process of its own: python -m benchmarks.memory [PATTERN ...]
+"""Peak memory of a call, each contestant in a separate process: python -m benchmarks.memory [PATTERN ...]
 
-The peak is that of the process (VmHWM) during the third call minus its resident memory before the first, so libraries
-and data do not count; results, what the library keeps for the next call, and what it loads or compiles do. Therefore
-only workloads with large arrays, those with a bar on peak memory, are measured.
+The peak is that of the process (VmHWM) during the third call minus its resident memory before the first. Libraries and
+data do not count. Results count, and so does memory that the library keeps for the next call, loads or compiles.
+Therefore only workloads with large arrays, those with a bar on peak memory, are measured.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-"""What messages cost, and a simulation of programs beside them: `mpiexec -n N python -m benchmarks.messages`.
+"""The costs of messages, and a simulation of programs: `mpiexec -n N python -m benchmarks.messages`.
 
 Measures, through func, an exchange between neighbours, a check, a psum, a step of the heat equation and an iteration of
 conjugate gradients. The parameters of the simulation (`benchmarks.ranks`) come from ranks without partners, one for
-each core, and from a pair of ranks, while the others sleep; what all ranks do together is then measured and simulated.
+each core, and from a pair of ranks, while the others sleep. Then the work of all ranks together is measured and
+simulated.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def least(call: Callable[[], Any], comm: Any, repeat: int = 15) -> float:
 
 
 def per_call(collective: Callable[[Any], Any], size: int, check: bool, comm: Any) -> float:
-    """The time of one collective on so many numbers, in seconds."""
+    """The time of one collective on this number of numbers, in seconds."""
 
     def many(x: Any) -> Any:
         for _ in range(COUNT):
@@ -74,7 +75,7 @@ def total(x: Any) -> Any:
 
 
 def heat(columns: int, comm: Any, rows: int = 64, steps: int = 20) -> float:
-    """The time of one step on so many rows for each rank, in seconds."""
+    """The time of one step on this number of rows for each rank, in seconds."""
     step = func.jit(lambda u: heat_equation.diffused(u, steps))
     program = func.spmd(step, comm, check=False)
     u = np.ones((rows, columns))
@@ -83,7 +84,7 @@ def heat(columns: int, comm: Any, rows: int = 64, steps: int = 20) -> float:
 
 
 def gradients(unknowns: int, comm: Any, steps: int = 20) -> float:
-    """The time of one iteration of conjugate gradients with so many unknowns for each rank, in seconds."""
+    """The time of one iteration of conjugate gradients with this number of unknowns for each rank, in seconds."""
 
     def solve(b: Any) -> Any:
         product = lambda u: conjugate_gradients.operator(0.05, u)  # noqa: E731
@@ -96,7 +97,7 @@ def gradients(unknowns: int, comm: Any, steps: int = 20) -> float:
 
 
 def alone() -> dict[Any, float]:
-    """What a rank takes by itself."""
+    """The costs of a rank without partners."""
     own = MPI.COMM_SELF
     found: dict[Any, float] = {("exchange", n): per_call(around, n, False, own) for n in SIZES}
     found |= {("psum", n): per_call(total, n, False, own) for n in SUMS}
@@ -119,7 +120,7 @@ def machine(pair: Any, one: dict[Any, float]) -> Machine:
 
 
 def simulated(one: dict[Any, float], parameters: Machine, size: int) -> dict[Any, float]:
-    """What the simulation says of all that is measured."""
+    """The simulated values of all measurements."""
     ring = [(i, (i + 1) % size) for i in range(size)]
 
     def repeated(work: float, actions: Callable[[int], Iterator[Action]], check: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""Which workloads a pattern means."""
+"""The workloads that a pattern names."""
 
 from collections.abc import Sequence
 

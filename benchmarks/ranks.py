@@ -1,4 +1,4 @@
-"""Ranks that compute and exchange messages, simulated: what a program takes on a machine that is not here.
+"""Ranks that compute and exchange messages, simulated: the time of a program on another machine.
 
 A program of a rank is a sequence of actions: work, a message to another rank, a wait for one. Ranks share cores. A rank
 that waits looks for its message, and gives its core to another rank after a while, as `func.spmd` does. Reductions are
@@ -20,7 +20,7 @@ Action = tuple[Any, ...]
 
 
 class Machine(NamedTuple):
-    """What messages cost, in seconds."""
+    """The costs of messages, in seconds."""
 
     latency: float
     """From the end of a send to the arrival of its first byte, α."""
@@ -33,9 +33,9 @@ class Machine(NamedTuple):
     summed_byte: float
     """For each byte of a round."""
     python: float
-    """Of the processor for a collective, beside MPI."""
+    """Of the processor for a collective, without MPI."""
     check: float
-    """Of the processor for a check, beside its reduction."""
+    """Of the processor for a check, without its reduction."""
     cores: int = 1 << 30
     looks: float = 8e-6
     """How long a rank looks for a message before others get its core."""
@@ -79,7 +79,7 @@ class Ranks:
         heapq.heappush(self.events, (time, number, core))
 
     def _go_on(self, now: float, core: int) -> None:
-        """What the rank that has a core does next."""
+        """The next action of the rank that has a core."""
         machine = self.machine
         ranks = self.ready[core]
         rank = ranks[0]

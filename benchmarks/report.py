@@ -99,7 +99,7 @@ def bar_peer(result: Result, bar: Bar) -> Measurement | None:
 
 
 def paired_ratio(mine: Measurement, peer: Measurement) -> float:
-    """The median of the ratios round by round: what slows a whole round down cancels."""
+    """The median of the ratios round by round: a slow round cancels."""
     return median(a / b for a, b in zip(mine.rounds, peer.rounds, strict=True))
 
 

@@ -22,7 +22,7 @@ def run(
 ) -> Result:
     """Measure every contestant that has an entry (and is in `only`); the others are left out with a word.
 
-    `begin` is told the contestant whose first call is next, and "timing" when all have been called.
+    `begin` receives the contestant whose first call is next, and "timing" after all first calls.
     """
     names = [row.name for row in CONTESTANTS if row.name in workload.entries and (only is None or row.name in only)]
     measurements = {name: Measurement(name) for name in names}
@@ -51,7 +51,7 @@ def _prepare(
     effort: Effort,
     begin: Callable[[str], object],
 ) -> dict[str, Call]:
-    """The calls that run and agree, after two calls each; what fails is written into its measurement."""
+    """The calls that run and agree, after two calls each; a failure goes into its measurement."""
     calls: dict[str, Call] = {}
     outputs: dict[str, Any] = {}
     for name, measurement in measurements.items():

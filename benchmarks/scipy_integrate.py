@@ -1,4 +1,4 @@
-"""The gradient through solve_ivp beside diffrax: Lotka-Volterra, RK45, rtol 1e-8, four parameters, jitted.
+"""The gradient through solve_ivp against diffrax: Lotka-Volterra, RK45, rtol 1e-8, four parameters, jitted.
 
 python -m benchmarks.scipy_integrate
 

@@ -1,4 +1,4 @@
-"""Solvers: the root of a system with its derivative, jitted, beside optimistix; BFGS without and with exact gradients.
+"""Solvers: the root of a system with its derivative, jitted, against optimistix; BFGS without and with exact gradients.
 
 `python -m benchmarks.scipy_optimize [--rounds N]` prints medians of interleaved rounds and whether the bars hold.
 optimistix is left out where it is not installed.

@@ -1,7 +1,7 @@
-"""Sparse matrices: the gradient of a sparse solve beside the solve, and products under jit beside SciPy's.
+"""Sparse matrices: the gradient of a sparse solve against the solve, and products under jit against SciPy's.
 
 `python -m benchmarks.scipy_sparse [--rounds N] [--side N]` prints medians of interleaved rounds, the memory of the
-gradient, and whether the bars hold. Every call gets entries of its own, so that no factorization is found again.
+gradient, and whether the bars hold. Every call gets new entries, so that no factorization is reused.
 """
 
 from __future__ import annotations

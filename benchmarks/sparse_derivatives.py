@@ -1,9 +1,8 @@
-"""Sparse Jacobians and Hessians: the first pattern and colouring, and each later call, beside peers.
+"""Sparse Jacobians and Hessians: the first pattern and colouring, and each later call, against peers.
 
 `python -m benchmarks.sparse_derivatives [--rounds N] [--size N] [--quick]` prints a row for each contestant and whether
-the bars hold. Pattern and colouring are found once; later calls are medians
-and minima of interleaved rounds. asdex (JAX) and CasADi are left out where they do not import; SciPy's grouped
-differences are given the pattern.
+the bars hold. Pattern and colouring are computed once; later calls are medians and minima of interleaved rounds. The
+table omits asdex (JAX) and CasADi where they do not import; SciPy's grouped differences get the pattern.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def by_casadi(
 ) -> Contestant:
     """CasADi: the derivative as a graph of scalars, which its virtual machine evaluates.
 
-    With matrices of its own, or from NumPy's array to SciPy's, as the other contestants.
+    With its own matrices, or from NumPy's array to SciPy's, as the other contestants.
     """
     casadi = import_module("casadi")
 

@@ -76,8 +76,8 @@ def workload(
 ) -> Workload:
     """The workload of a job.
 
-    `hand` is the job by hand, on the same data. `others` are entries of contestants that are written apart, `without`
-    names those that take no part. torch.compile is always slow to start; of a `huge` workload everything is slow.
+    `hand` is the job by hand, on the same data. `others` are separate entries of contestants; `without` names those
+    that take no part. The start of torch.compile is always slow; for a `huge` workload everything is slow.
     """
     entries = {name: entry(name, make_job, make_data) for name in CONTESTANTS if name not in without}
     if hand is not None:

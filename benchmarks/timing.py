@@ -1,4 +1,4 @@
-"""Interleaved timing: every contestant runs once per round, in an order drawn anew each round."""
+"""Interleaved timing: every contestant runs once per round, in a new random order each round."""
 
 import gc
 import itertools
@@ -86,7 +86,7 @@ def seconds_per_call(call: Call, number: int) -> float:
 
 
 def warm_up(call: Call, seconds: float) -> None:
-    """Call for so long: what a library compiles while it runs is compiled then."""
+    """Call for this time, in which a library compiles while it runs."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         call()

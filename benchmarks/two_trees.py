@@ -1,13 +1,13 @@
-"""Rows of the benchmark in two working trees of func, in turns: what a change costs.
+"""Rows of the benchmark in two working trees of func, in turns: the cost of a change.
 
     git worktree add ../before COMMIT
     python -m benchmarks.two_trees ../before                      # all rows but huge ones, one thread
     python -m benchmarks.two_trees ../before gelu chain --rounds 21 --threads 2
 
 Each tree has a process for each workload, which loads the benchmark and func of that tree. The two measure a block of
-calls one after the other, in an order that alternates. Ratios are this tree's time by the other's: of the
-fastest blocks, which a busy machine disturbs least; the median over the rounds; of first calls with caches
-on disk off.
+calls one after the other, in an order that alternates. Ratios are this tree's time by the other's. One is that of the
+fastest blocks, which a busy machine disturbs least. Another is the median over the rounds, and a third that of first
+calls with caches on disk off.
 """
 
 import argparse

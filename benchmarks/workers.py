@@ -1,8 +1,8 @@
 """Maps and sums on workers: overhead of a chunk, scaling, memory and throughput, and the model of many workers.
 
 `python -m benchmarks.workers [ROW ...] [--gigabytes N] [--folder PATH]` prints one table; the rows are `overhead`,
-`fits`, `sleep`, `memory`, `bits` and `model`. Processes are forked pools. `memory` writes a file of so many gigabytes
-to the folder and removes it. Bars are those of docs/workers.md.
+`fits`, `sleep`, `memory`, `bits` and `model`. Processes are forked pools. `memory` writes a file of that number of
+gigabytes to the folder and removes it. Bars are those of docs/workers.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fit(theta: Any) -> Any:
 
 
 def overhead() -> None:
-    """What a chunk costs beside its work: 400 chunks of one number on two processes."""
+    """The overhead of a chunk: 400 chunks of one number on two processes."""
     xs = np.zeros(400)
     with cf.ProcessPoolExecutor(2, FORK) as executor:
         mapped = func.map
@@ -184,7 +184,7 @@ def bits() -> None:
 
 
 def simulated(workers: int, chunks: int, work: float, parent: float, worker: float, window: int) -> float:
-    """The time of a call: a parent that spends `parent` on each chunk, workers that spend `worker` beside the work."""
+    """The time of a call: a parent that spends `parent` on each chunk, workers that spend `worker` beyond the work."""
     now = 0.0
     free = [0.0] * workers
     heapq.heapify(free)
@@ -200,7 +200,7 @@ def simulated(workers: int, chunks: int, work: float, parent: float, worker: flo
 
 
 def model() -> None:
-    """Chunks of 100 ms on 1 to 64 sleeping workers beside the simulation, and what that says of 1,000."""
+    """Chunks of 100 ms on 1 to 64 sleeping workers against the simulation, and its prediction for 1,000."""
     work = 0.1
     with cf.ProcessPoolExecutor(1, FORK) as executor:
         func.map(np.negative, np.zeros(4), executor=executor, chunk_size=1)

@@ -1,4 +1,4 @@
-"""What a workload is, and what a measurement of it is."""
+"""Workloads and their measurements."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class NotOffered(Exception):
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit to reach: what `contestant` takes divided by what `peer` takes is at most `limit`.
+    """A limit to reach: the time of `contestant` divided by that of `peer` is at most `limit`.
 
     The peer `BEST_PEER` is the fastest library of the run.
     """
@@ -36,8 +36,8 @@ class Bar:
 class Workload:
     """One job that every contestant does in its own way.
 
-    An entry receives the contestant's library, prepares the data, and returns a call without arguments which
-    does the job and returns its result: arrays in tuples, lists or dicts, equal for all contestants. `slow`
+    An entry receives the contestant's library, prepares the data, and returns a call without arguments. The call does
+    the job and returns its result: arrays in tuples, lists or dicts, equal for all contestants. `slow`
     names the contestants that are left out unless asked for. With `times_itself`, a call returns seconds.
     """
 

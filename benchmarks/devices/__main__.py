@@ -31,7 +31,7 @@ BLOCK = 0.05
 PATIENCE = 60.0
 """Seconds that a contestant has for its compilation and its first calls."""
 AT_THE_END = 15.0
-"""Seconds that are kept for the bandwidth and the page."""
+"""Seconds reserved for the bandwidth and the page."""
 NO_TIME = "no time was left"
 PAGE = Path(__file__).parents[2] / "docs" / "performance-gpu.md"
 TESTS = ("tests/interpreters/primitives/test_devices.py", "tests/backends", "tests/func")
@@ -139,7 +139,7 @@ class CupyClock:
         return 2 * source.nbytes / min([self.seconds(lambda: self.cupy.copyto(target, source)) for _ in range(5)])
 
     def environment(self, bandwidth: float) -> dict[str, str]:
-        """What a reader needs to know."""
+        """The facts that a reader needs."""
         runtime = self.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(runtime.getDevice())
         versions = {"CuPy": self.cupy.__version__, "NumPy": np.__version__, "python": platform.python_version()}
@@ -179,7 +179,7 @@ def measure(jobs: Sequence[DeviceJob], deadline: float, clock: Any) -> list[Outc
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Inside, a TimeoutError after so many seconds."""
+    """Inside, a TimeoutError after this number of seconds."""
 
     def interrupt(*_: object) -> None:
         raise TimeoutError(f"more than {seconds:.0f} s")

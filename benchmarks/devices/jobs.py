@@ -1,4 +1,4 @@
-"""What is measured on a device: jobs of the benchmark for processors, with data a hundred times as large."""
+"""The jobs for a device: those of the benchmark for processors, with data a hundred times as large."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class DeviceJob:
     make_data: Callable[[], tuple[Any, ...]]
     by_hand: Callable[..., Any] | None = None
     bound: str = "memory"
-    """What limits it: memory, arithmetic, or the start of kernels."""
+    """Its limit: memory, arithmetic, or the start of kernels."""
     times: int = 1
-    """How often the rows of matrices are repeated, so that no host has to draw so many numbers."""
+    """How often the rows of matrices are repeated, so that the host draws fewer numbers."""
 
     def data(self, alone: bool = False) -> tuple[Any, ...]:
         """The data on the host; if `alone`, arrays of the same shapes whose elements share one place."""

@@ -1,4 +1,4 @@
-"""The page of results: predictions beside outcomes, by workload."""
+"""The page of results: predictions and outcomes, by workload."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,7 +13,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of a workload, before any run."""
+    """The model's prediction for a workload, before any run."""
 
     job: str
     machine: str
@@ -27,7 +27,7 @@ class Prediction:
 
 @dataclass
 class Outcome:
-    """What was measured of a workload: seconds of a call, by contestant, or a word on why there are none."""
+    """The measurements of a workload: seconds of a call, by contestant, or the reason why there are none."""
 
     job: str
     title: str
@@ -88,7 +88,7 @@ def _against(peer: float | None, mine: float | None) -> str:
 
 
 def bars_table(outcomes: Sequence[Outcome], predictions: Mapping[str, Prediction], copy_bandwidth: float) -> Table:
-    """What was asked for: first among compiled peers, 80 % of the copy bandwidth, a small replay in 10 µs."""
+    """The aims: first among compiled peers, 80 % of the copy bandwidth, a small replay in 10 µs."""
     rows = []
     for outcome in outcomes:
         mine = outcome.seconds.get(FUNC_JIT)

@@ -1,7 +1,7 @@
 """One class per contestant: how a job that is written once runs on each library.
 
-A job is `make_job(library) -> function of the data`. It finds the array namespace in `library.np`, the transforms as
-methods, and by method also what NumPy has no name for and a library has a tuned one for (layer norm, convolution).
+A job is `make_job(library) -> function of the data`. It finds the array namespace in `library.np`, and the transforms
+as methods. Functions that NumPy lacks and a library has in a tuned form (layer norm, convolution) are methods, too.
 """
 
 from collections.abc import Callable

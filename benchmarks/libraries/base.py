@@ -1,4 +1,4 @@
-"""What a job may use, whatever library runs it."""
+"""The functions that a job may use, with any library."""
 
 from collections.abc import Callable
 from math import pi
@@ -10,7 +10,7 @@ Function = Callable[..., Any]
 
 
 class Library:
-    """What a job may use; the derivatives are by the first argument unless said otherwise."""
+    """The functions that a job may use; the derivatives are by the first argument by default."""
 
     np: Any
 
@@ -22,7 +22,7 @@ class Library:
         return value
 
     def call(self, job: Function, data: tuple[Any, ...]) -> Call:
-        """The job with its data bound; what the library compiles is compiled in the first call."""
+        """The job with its data bound; the library compiles in the first call."""
         return lambda: job(*data)
 
     def grad(self, f: Function) -> Function:
@@ -68,7 +68,7 @@ class Library:
         raise NotOffered("the library has no vmap")
 
     def per_sample(self, f: Function, mapped: int) -> Function:
-        """f(parameters, *rows) for all rows of so many arrays."""
+        """f(parameters, *rows) for all rows of this number of arrays."""
         return self.vmap(f, (None, *[0] * mapped))
 
     def clipped_sum(self, loss: Function, max_norm: float, mapped: int) -> Function:
@@ -86,7 +86,7 @@ class Library:
         return clipped
 
     def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Function:
-        """The Jacobians, row by row, of a function of rows by its first so many inputs; its outputs are a vector."""
+        """The Jacobians, row by row, of a function of rows by its first `inputs` inputs; its outputs are a vector."""
         arguments = tuple(range(inputs))
         return lambda *rows: self.vmap(self.module.jacrev(f, arguments), (0,) * len(rows))(*rows)
 

@@ -1,4 +1,4 @@
-"""What libraries without vmap do instead."""
+"""The loops of libraries without vmap."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from benchmarks.trees import leaves, rebuild
 
 
 def looped_per_sample(library: Library, f: Function, mapped: int) -> Function:
-    """f(parameters, *rows) for all rows of so many arrays, one after the other."""
+    """f(parameters, *rows) for all rows of this number of arrays, one after the other."""
 
     def rows(parameters: Any, *arrays: Any) -> Any:
         results = [f(parameters, *row) for row in zip(*arrays, strict=True)]

@@ -45,7 +45,7 @@ def make_mixture(library: Library) -> Callable[..., Any]:
 
 
 def mixture_constant(dimension: int, components: int) -> float:
-    """What does not depend on the parameters: the densities' factors and the Wishart prior's."""
+    """The factors that do not depend on the parameters: the densities' and the Wishart prior's."""
     freedom = dimension + WISHART + 1
     log_gamma = 0.25 * dimension * (dimension - 1) * log(pi)
     log_gamma += sum(lgamma(0.5 * (freedom - axis)) for axis in range(dimension))
@@ -114,7 +114,7 @@ def adjustment_data(observations: int) -> tuple[Any, ...]:
 
 
 def mixture_of(name: str, dimension: int, components: int) -> Workload:
-    """The mixture of so many components in so many dimensions."""
+    """The mixture of a number of components in a number of dimensions."""
     return workload(
         f"gmm {name}",
         f"value_and_grad of ADBench's GMM, {POINTS} points, d = {dimension}, K = {components}, float64",
@@ -125,7 +125,7 @@ def mixture_of(name: str, dimension: int, components: int) -> Workload:
 
 
 def adjustment_of(name: str, observations: int) -> Workload:
-    """So many observations."""
+    """A number of observations."""
     return workload(
         f"bundle {name}",
         f"Jacobians of ADBench's bundle adjustment, {observations:,} observations, float64",

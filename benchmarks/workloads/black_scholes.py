@@ -56,7 +56,7 @@ def by_hand(ct: Any, ref: Any, strike: Any, volatility: Any, time: Any, rate: An
 
 
 def of_size(name: str, size: int) -> Workload:
-    """The workload for so many options."""
+    """The workload for this number of options."""
     return workload(
         f"black-scholes {name}",
         f"Black-Scholes prices and all greeks by reverse mode, {size:,} options, float64",

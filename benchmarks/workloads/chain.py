@@ -1,4 +1,4 @@
-"""The gradient of a chain of 100 small operations: what one operation costs."""
+"""The gradient of a chain of 100 small operations: the cost of one operation."""
 
 from collections.abc import Callable
 from functools import partial

@@ -47,7 +47,7 @@ def by_hand(logarithms: Any, squared_distances: Any, values: Any, identity: Any)
 
 
 def of_size(size: int) -> Workload:
-    """The workload for so many points."""
+    """The workload for this number of points."""
     return workload(
         f"gaussian process {size}",
         f"gradient of a GP's marginal likelihood, n = {size}, 3 hyper-parameters, float64",

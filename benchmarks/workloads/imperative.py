@@ -68,7 +68,7 @@ def torch_step(torch: Any) -> Call:
 
 
 def func_chain(func: Any) -> Call:
-    """backward alone, over a graph that is kept."""
+    """backward alone, over a retained graph."""
     x = func.tensor(np.linspace(1.6, 2.4, 10), requires_grad=True)
     y = x
     for _ in range(STEPS):

@@ -1,6 +1,6 @@
 """The time of `import func` in a fresh interpreter, against its dependencies alone and against the peers.
 
-Bytecode is kept, as it is where people install packages, whatever the environment of the benchmark says.
+Bytecode stays on disk, as for installed packages, whatever the environment of the benchmark sets.
 """
 
 import os

@@ -43,7 +43,7 @@ def by_hand(weights: Any, rows: Any, labels: Any) -> Any:
 
 
 def of_size(name: str, size: int) -> Workload:
-    """The workload for so many rows."""
+    """The workload for this number of rows."""
     return workload(
         f"logistic {name}",
         f"value_and_grad of logistic regression, {size:,} rows of {FEATURES}, float64",

@@ -112,7 +112,7 @@ def make_gradients(library: Library) -> Callable[..., Any]:
 
 
 def scales_by_hand(parameters: Any, images: Any, targets: Any) -> Any:
-    """What each sample's gradient is multiplied with to have a norm of at most MAX_NORM."""
+    """The factor that scales each sample's gradient to a norm of at most MAX_NORM."""
     return np.minimum(1, MAX_NORM / norms_by_hand(parameters, images, targets)).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""What NumPy's protocols cost: np.sin on a traced array against func.numpy.sin on it."""
+"""The cost of NumPy's protocols: np.sin on a traced array against func.numpy.sin on it."""
 
 from typing import Any
 

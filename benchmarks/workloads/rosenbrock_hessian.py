@@ -34,7 +34,7 @@ def by_hand(x: Any) -> Any:
 
 
 def of_size(size: int) -> Workload:
-    """The workload in so many dimensions, at a point off the valley."""
+    """The workload in this number of dimensions, at a point off the valley."""
 
     def data() -> tuple[Any, ...]:
         return (np.linspace(-1.5, 1.5, size),)

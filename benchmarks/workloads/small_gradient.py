@@ -1,4 +1,4 @@
-"""The gradient of a function of 10 elements: what one small call costs."""
+"""The gradient of a function of 10 elements: the cost of one small call."""
 
 from collections.abc import Callable
 from typing import Any

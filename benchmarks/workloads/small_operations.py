@@ -1,4 +1,4 @@
-"""Gradients made of many slices, choices or reductions of small arrays: what one such operation costs."""
+"""Gradients made of many slices, choices or reductions of small arrays: the cost of one such operation."""
 
 from collections.abc import Callable
 from typing import Any

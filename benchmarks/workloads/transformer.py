@@ -57,7 +57,7 @@ def data(batch: int, positions: int, width: int) -> tuple[Any, ...]:
 
 
 def of_size(name: str, sizes: tuple[int, int, int]) -> Workload:
-    """The workload for a batch of so many positions of so many features."""
+    """The workload for a batch of a number of positions of a number of features."""
     batch, positions, width = sizes
     return workload(
         f"transformer {name}",
