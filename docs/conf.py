@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "copyfile_regex": r".*\.rst",
     "reset_modules": ("matplotlib", "tools.gallery_style.apply"),
+    "image_scrapers": ("tools.gallery_style.checked_images",),
     "image_srcset": ["2x"],
     "subsection_order": [f"../examples/{name}" for name in ("with_scipy", "workers", "processes", "study")],
     "download_all_examples": False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import runpy
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,24 @@ SLACK = 2.0
 
 
 def apply(configuration: dict[str, Any], script: str) -> None:
-    """Set the style; Sphinx-Gallery has reset matplotlib to its own."""
+    """Set the style, which Sphinx-Gallery has reset to its own, and let a RuntimeWarning be an error."""
     import matplotlib.pyplot as plt
 
+    warnings.simplefilter("error", RuntimeWarning)
+
     plt.rcParams.update(STYLE)
+
+
+def checked_images(block: Any, variables: dict[str, Any], configuration: dict[str, Any], **options: Any) -> str:
+    """Sphinx-Gallery's pictures of a block; raises ValueError where one has a fault."""
+    import matplotlib.pyplot as plt
+    from sphinx_gallery.scrapers import matplotlib_scraper
+
+    found = [fault for number in plt.get_fignums() for fault in faults(plt.figure(number))]
+    if found:
+        raise ValueError(f"{variables.get('src_file')}: {'; '.join(found)}")
+    pictures: str = matplotlib_scraper(block, variables, configuration, **options)
+    return pictures
 
 
 class InOrder:
