@@ -1,1 +1,1 @@
-"""Benchmarks of func against its peers; run with `python -m benchmarks`."""
+"""Benchmarks of func and its peers; run with `python -m benchmarks`."""

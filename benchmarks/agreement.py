@@ -1,4 +1,4 @@
-"""No time counts before the results agree."""
+"""The comparison of results, before any time counts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def flatten(output: Any) -> list[NDArray[Any]]:
 
 
 def difference(leaves: list[NDArray[Any]], reference: list[NDArray[Any]]) -> str:
-    """Words on the first difference in count, shape, dtype or value; empty if there is none."""
+    """Describe the first difference in count, shape, dtype or value; empty if there is none."""
     if len(leaves) != len(reference):
         return f"{len(leaves)} arrays, wanted {len(reference)}"
     for number, (leaf, wanted) in enumerate(zip(leaves, reference, strict=True)):

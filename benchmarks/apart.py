@@ -1,7 +1,7 @@
 """Every workload in a separate process: a crash or a hang only affects itself.
 
-The child is `python -m benchmarks.apart FOLDER`. It reads its settings from a file in the folder, writes there which
-contestant it has begun, and at last the measurements.
+The child is `python -m benchmarks.apart FOLDER`. It reads its settings from a file in the folder. There it writes the
+contestant that it has begun, and at last the measurements.
 """
 
 import json
@@ -34,7 +34,7 @@ class Settings:
 
 
 def run_apart(workload: Workload, settings: Settings) -> Result:
-    """The measurements of a child; a contestant under which it ends is left out, and the others start again."""
+    """The measurements of a child. If it ends under a contestant, that one is left out, and the others start again."""
     lost: dict[str, str] = {}
     while True:
         rest = tuple(name for name in settings.only if name not in lost)
@@ -54,7 +54,7 @@ def run_apart(workload: Workload, settings: Settings) -> Result:
 
 
 def _child(folder: Path, settings: Settings) -> tuple[str, str]:
-    """Run the child to its end, or until a contestant does not come back; the last stage, and words on the end."""
+    """Run the child to its end, or until a contestant does not return; the last stage, and words on the end."""
     (folder / SETTINGS).write_text(json.dumps(asdict(settings)))
     stage_file = folder / STAGE
     stage_file.write_text("")

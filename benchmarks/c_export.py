@@ -1,8 +1,8 @@
 """Exported C: a robot arm and a controller against CasADi's C, and twelve workloads against `func.jit`.
 
 `python -m benchmarks.c_export [--rounds N] [--only TEXT] [--portable | --targets] [--threads N]` prints a row for each
-function and whether the bars hold. Both texts are compiled alike; calls are timed in C, in rounds that take turns, and
-the minimum counts. CasADi is left out where it does not import.
+function and whether the bars hold. One compiler, with the same options, compiles both texts. C code times the calls, in
+interleaved rounds, and the minimum counts. CasADi is left out where it does not import.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ DEPENDENCIES = "dependencies"
 
 @dataclass(frozen=True)
 class Contestant:
-    """A way to do the work. `load` returns the library, which is what a workload's entry receives."""
+    """A way to do the work. `load` returns the library, which a workload's entry receives."""
 
     name: str
     load: Callable[[], Any]
@@ -33,7 +33,7 @@ class Contestant:
     ours: bool = False
 
 
-# What a library would import in the first call of a job, it imports here: no first call pays for imports of SciPy.
+# Imports of a library for the first call of a job are here: no first call pays for imports of SciPy.
 
 
 def _load_func() -> Any:
@@ -46,7 +46,7 @@ def _load_func() -> Any:
 
 
 def _load_func_jit() -> Any:
-    """func with its compiler started, as JAX's is, and what that compiles for later calls compiled."""
+    """func with its compiler started, as JAX's is, and its code for later calls compiled."""
     func = _load_func()
     others = set(threading.enumerate())
     func.jit(lambda x: x + 1)(import_module("numpy").zeros(1))
@@ -62,7 +62,7 @@ def _load_hips() -> Any:
 
 
 def _load_torch() -> Any:
-    """torch, without what its compiler prints about itself, above all when the time limit interrupts it."""
+    """torch, without the messages of its compiler, above all when the time limit interrupts it."""
     import torch
 
     for name in (name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"):
@@ -73,7 +73,7 @@ def _load_torch() -> Any:
 
 
 def _load_jax() -> Any:
-    """JAX with float64 enabled and its backend started, so that no workload's first call pays for that."""
+    """JAX with float64 enabled and its backend started, so that no workload's first call pays for them."""
     jax: Any = import_module("jax")
     import_module("jax.scipy.linalg")
     jax.config.update("jax_enable_x64", True)
@@ -105,7 +105,7 @@ CONTESTANTS = (
 
 
 def load_libraries(names: Collection[str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The libraries (of these contestants) that can be imported; for each of the others the words that say why not."""
+    """The libraries (of these contestants) that can be imported; for each of the others the reason that it cannot."""
     libraries: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for contestant in (row for row in CONTESTANTS if names is None or row.name in names):

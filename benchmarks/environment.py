@@ -1,4 +1,4 @@
-"""The same cores for everyone, and what the machine is made of.
+"""The same cores for everyone, and a description of the machine.
 
 Only the standard library is imported here: thread counts must be set before any numerical library loads.
 """
@@ -44,7 +44,7 @@ def describe() -> dict[str, str]:
 
 
 def _load() -> str:
-    """The load of the last minute, with a warning when others use the cores that are to be measured."""
+    """The load of the last minute, with a warning when others use the cores of the benchmark."""
     if not hasattr(os, "getloadavg"):
         return "unknown"
     load = os.getloadavg()[0]
@@ -53,7 +53,7 @@ def _load() -> str:
 
 
 def _processor() -> str:
-    """The processor's model name, from the kernel where it tells."""
+    """The processor's model name, from the kernel if it has it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():

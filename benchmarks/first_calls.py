@@ -29,7 +29,7 @@ from benchmarks.environment import limit_threads
 WARM_BAR = 0.040
 """Seconds of a warm first call."""
 COLD_BAR = 0.5
-"""A cold first call over jax.jit's."""
+"""A cold first call divided by jax.jit's."""
 TINY, TINY_BAR = ("small gradient",), 1.0
 """Workloads of some ten operations, where jax.jit has little to compile."""
 IMPORT_BAR = 1.2
@@ -40,7 +40,7 @@ LIMIT = 120.0
 
 @dataclass(frozen=True)
 class FirstCall:
-    """One measured process: seconds by the wall and of the processor, and whether llvmlite was imported."""
+    """One measured process: seconds of wall-clock and processor time, and whether it imported llvmlite."""
 
     wall: float
     processor: float
@@ -70,7 +70,7 @@ def _workload(name: str) -> object:
 
 
 def measured(contestant: str, name: str, folder: str) -> FirstCall | None:
-    """One process; None where it fails or takes too long."""
+    """One process; None if it fails or takes too long."""
     command = [sys.executable, "-m", "benchmarks.first_calls", "--child", contestant, name]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     try:
@@ -86,7 +86,7 @@ def measured(contestant: str, name: str, folder: str) -> FirstCall | None:
 
 
 def least(calls: Sequence[FirstCall | None]) -> FirstCall | None:
-    """The one with the least time."""
+    """The process with the least time."""
     return min([call for call in calls if call is not None], key=lambda call: call.wall, default=None)
 
 
@@ -95,7 +95,7 @@ def first_calls(name: str, rounds: int, contestants: Sequence[str]) -> Mapping[s
     found: dict[str, list[FirstCall | None]] = {"warm": [], "cold": [], JAX_JIT: []}
     with tempfile.TemporaryDirectory() as folder:
         measured(FUNC_JIT, name, folder)
-        measured(FUNC_JIT, name, folder)  # what the background had not finished, this one finishes
+        measured(FUNC_JIT, name, folder)  # it finishes the work of the background
         for _ in range(rounds):
             found["warm"].append(measured(FUNC_JIT, name, folder))
             with tempfile.TemporaryDirectory() as empty:

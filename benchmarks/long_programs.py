@@ -1,4 +1,4 @@
-"""How the first call of a long program grows with its length.
+"""The growth of the first call of a long program with its length.
 
 `python -m benchmarks.long_programs [--longest N]` measures straight code without a pattern and an unrolled loop of the
 differential equation's steps. It prints the processor time of tracing, of the passes with the search for loops, and of
@@ -85,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     print("| program | equations | trace, µs each | passes | rest | total, s |\n|---|---:|---:|---:|---:|---:|")
     for name, make in (("irregular", irregular), ("unrolled", unrolled)):
-        measured(make(300))  # imports what is needed
+        measured(make(300))  # imports the modules
         sizes: list[int] = []
         parts: dict[str, list[float]] = {}
         for length in LENGTHS:

@@ -23,12 +23,12 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def has_memory_bar(workload: Workload) -> bool:
-    """Whether peak memory says something about this workload."""
+    """Whether peak memory tells anything about this workload."""
     return any(bar.measure == "peak memory" for bar in workload.bars)
 
 
 def add_peaks(result: Result, threads: int) -> None:
-    """Write the peaks into the measurements that were timed."""
+    """Write the peaks into the timed measurements."""
     for measurement in result.measurements:
         if has_memory_bar(result.workload) and measurement.contestant in MEASURED and not measurement.left_out:
             measurement.peak = peak_in_new_process(result.workload.name, measurement.contestant, threads)

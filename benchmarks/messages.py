@@ -106,7 +106,7 @@ def alone() -> dict[Any, float]:
 
 
 def machine(pair: Any, one: dict[Any, float]) -> Machine:
-    """The parameters, from what two ranks take."""
+    """The parameters, from the times of two ranks."""
     send = per_call(along, 1, False, pair)
     latency = max(per_call(to_and_fro, 1, False, pair) / 2 - send, 1e-7)
     exchanges = {n: per_call(around, n, False, pair) for n in (1, 1_000_000)}
@@ -161,7 +161,7 @@ def asleep() -> None:
 
 
 def main() -> None:
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[COMM.rank % CORES]})  # as the simulation has it
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[COMM.rank % CORES]})  # as in the simulation
     one: dict[Any, float] = {}
     parameters = None
     own = COMM.Split(0 if COMM.rank < CORES else 1)

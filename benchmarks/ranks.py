@@ -38,7 +38,7 @@ class Machine(NamedTuple):
     """Of the processor for a check, without its reduction."""
     cores: int = 1 << 30
     looks: float = 8e-6
-    """How long a rank looks for a message before others get its core."""
+    """How long a rank polls for a message before others get its core."""
     switch: float = 3e-6
     """From one rank to another one on a core."""
 
@@ -56,11 +56,11 @@ class Ranks:
         self.arrivals: dict[tuple[int, int], deque[float]] = {}
         self.awaited: list[tuple[int, int] | None] = [None] * size
         self.since = [0.0] * size
-        """When a rank began to look for the message that it waits for."""
+        """When a rank began to poll for its message."""
         self.events = [(0.0, core, core) for core in range(cores)]
         self.numbers = itertools.count(cores)
         self.stamps = list(range(cores))
-        """The number of the event that counts for a core; earlier ones have been overtaken."""
+        """The number of the event that counts for a core; later ones replace earlier ones."""
         self.due = [math.inf] * cores
         """When that event is."""
         self.time = 0.0
@@ -175,7 +175,7 @@ def reduction(rank: int, ranks: int, size: int, machine: Machine, small: int = 8
 
 
 def checked(rank: int, ranks: int, machine: Machine) -> Iterator[Action]:
-    """Ranks compare what they are about to do."""
+    """Ranks compare their next calls."""
     if ranks > 1:
         yield "work", machine.check
         yield from reduction(rank, ranks, 32, machine)
@@ -240,7 +240,7 @@ def seconds(size: int, program: Callable[[int, int], Iterator[Action]], machine:
 
 
 NETWORK = Machine(latency=2e-6, byte=1e-10, call=1e-6, round=3e-6, summed_byte=2e-10, python=6e-6, check=2e-6)
-"""Of a cluster: a network of 2 µs and 10 GB/s; Python and checks as measured here for compiled programs."""
+"""Of a cluster: a network of 2 µs and 10 GB/s; Python and checks as on this machine, for compiled programs."""
 
 
 def main() -> None:

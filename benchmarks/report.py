@@ -41,7 +41,7 @@ def workload_table(result: Result) -> Table:
 
 
 def check_table(result: Result) -> Table:
-    """One row per contestant: the time of its first call, and whether it agrees or why it was left out."""
+    """One row per contestant: the time of its first call, and whether it agrees or why it is left out."""
     rows = tuple((m.contestant, seconds(m.first_call), m.left_out or "agrees") for m in result.measurements)
     title = f"{result.workload.name}: {result.workload.title}"
     return Table(title, ("contestant", "first call", "result"), rows)
@@ -104,7 +104,7 @@ def paired_ratio(mine: Measurement, peer: Measurement) -> float:
 
 
 def best(result: Result, admits: Callable[[str], bool]) -> Measurement | None:
-    """The fastest contestant that is not ours and of an admitted mode."""
+    """The fastest contestant of an admitted mode that is not ours."""
     peers = [m for m in result.measurements if m.rounds and m.contestant not in _OURS]
     return min((m for m in peers if admits(_MODE[m.contestant])), key=lambda m: median(m.rounds), default=None)
 

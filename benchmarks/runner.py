@@ -20,7 +20,7 @@ def run(
     only: Sequence[str] | None = None,
     begin: Callable[[str], object] = lambda _: None,
 ) -> Result:
-    """Measure every contestant that has an entry (and is in `only`); the others are left out with a word.
+    """Measure every contestant that has an entry (and is in `only`); the others are left out with a reason.
 
     `begin` receives the contestant whose first call is next, and "timing" after all first calls.
     """
@@ -40,7 +40,7 @@ def run(
 
 
 def taking_part(workload: Workload, slow: bool, only: Sequence[str] | None = None) -> set[str]:
-    """The contestants that are called."""
+    """The contestants to call."""
     return {name for name in workload.entries if (only is None or name in only) and (slow or name not in workload.slow)}
 
 
@@ -83,7 +83,7 @@ def _prepare(
 
 
 def _repeat(call: Call, output: Any, limit: float) -> None:
-    """A second call gives what the first one gave, which it leaves alone, in the time that a call may take."""
+    """The second call returns the first one's result and does not change it, within the time limit of a call."""
     kept = [leaf.copy() for leaf in flatten(output)]
     with time_limit(limit, "a call"):
         again = call()

@@ -2,8 +2,8 @@
 
 python -m benchmarks.scipy_integrate
 
-Both libraries take the same formulas, tolerances and bound on steps; diffrax has its default, recursive checkpointing.
-Where it is not installed, func's time stands alone.
+Both libraries take the same formulas, tolerances and bound on steps. diffrax has its default, recursive checkpointing.
+If it is not installed, func's time stands alone.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def minima() -> dict[str, Callable[[], Any]]:
 def medians(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Seconds per call, in rounds in which each contestant runs some times in a row.
 
-    The first calls of a row do not count: threads of the contestant before may still be waiting for work.
+    The first calls of a row do not count: threads of the previous contestant may still wait for work.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     idle, counted = (2, 6) if rounds >= 10 else (0, 1)

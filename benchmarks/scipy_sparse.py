@@ -19,7 +19,7 @@ import func
 from benchmarks.timing import medians
 
 BAR = 2.2
-"""How many solves the gradient of one may take."""
+"""How many solves the gradient of one may cost."""
 
 
 def poisson(side: int) -> Any:

@@ -90,7 +90,7 @@ class Contestant:
 
 
 def ours(function: Callable[..., Any], x: Any, is_hessian: bool = False) -> Contestant:
-    """func: `sparsity` and the colouring alone; the later call has found its own."""
+    """func: `sparsity` and the colouring alone; the later call finds them itself."""
     derivative = (func.sparse_hessian if is_hessian else func.sparse_jacobian)(function)
 
     def find() -> Any:
@@ -182,7 +182,7 @@ def residuals_of_scalars(scene: Scene) -> Callable[[Any, Any], Any]:
 
 
 def contestants(size: int, scene: Scene) -> dict[str, list[Contestant]]:
-    """Those that can be imported, by workload."""
+    """The importable ones, by workload."""
     x = np.random.default_rng(0).normal(size=size)
     makers: dict[str, list[Callable[[], Contestant]]] = {
         "stencil": [

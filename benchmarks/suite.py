@@ -1,4 +1,4 @@
-"""From a job that is written once to a workload with all contestants and the bars of compiled code."""
+"""From a job, written once, to a workload with all contestants and the bars of compiled code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ CONTESTANTS = (FUNC, FUNC_JIT, HIPS, TORCH_FUNC, TORCH, TORCH_COMPILE, JAX_JIT)
 
 
 def entry(contestant: str, make_job: MakeJob, make_data: MakeData) -> Entry:
-    """How one contestant does the job."""
+    """A contestant's way of doing the job."""
 
     def prepare(module: Any) -> Call:
         library = LIBRARIES[contestant](module)
@@ -48,7 +48,7 @@ def compiled_bars(
 ) -> tuple[Bar, ...]:
     """The bars of func.jit: how many times faster than jax.jit, the share of the best peer's time, the first call.
 
-    With `memory` the arrays are large enough for peak memory to say something.
+    With `memory` the arrays are large enough for a measurement of peak memory.
     """
     bars = [
         Bar(JAX_JIT, 1 / against_jax, FUNC_JIT),

@@ -16,7 +16,7 @@ from benchmarks.workload import Call
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: the number of rounds, the least seconds one contestant runs per round, and before them all.
+    """How long to measure: the number of rounds, the least seconds of a contestant per round, and those of the warm-up.
 
     A contestant whose first call takes longer than `first_limit` seconds, or a later one longer than `call_limit`, is
     left out.
@@ -30,12 +30,12 @@ class Effort:
 
 
 class TooSlow(Exception):
-    """A call took longer than it may."""
+    """A call took longer than its limit."""
 
 
 @contextmanager
 def time_limit(seconds: float, words: str) -> Iterator[None]:
-    """Raise TooSlow in the block once it has run so long; code of a library that never returns to Python goes on."""
+    """Raise TooSlow in the block after this many seconds; code of a library that never returns to Python goes on."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -52,7 +52,7 @@ def time_limit(seconds: float, words: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        # A library may have caught the interruption and raised an error of its own, or put its words into this one.
+        # A library may have caught the interruption and raised its own error, or put its words into this one.
         if interrupted.is_set():
             raise TooSlow(message) from None
         raise
@@ -101,7 +101,7 @@ def calls_per_block(call: Call, block: float) -> int:
 
 
 def time_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
-    """Seconds per call of every contestant in every round. Calls that are repeated are warmed up first."""
+    """Seconds per call of every contestant in every round. Repeated calls warm up first."""
     if not effort.rounds:
         return {name: [] for name in calls}
     for call in calls.values():
@@ -119,7 +119,7 @@ def time_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[flo
 
 
 def ask_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
-    """As `time_rounds`, for calls which return their own seconds; each is called once per round."""
+    """As `time_rounds`, for calls that return their own seconds; each runs once per round."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for names in shuffled_rounds(calls, effort.rounds):
         for name in names:

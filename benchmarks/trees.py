@@ -1,4 +1,4 @@
-"""Trees of arrays: dicts, tuples and lists, in the order in which they were written."""
+"""Trees of arrays: dicts, tuples and lists, in their order."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

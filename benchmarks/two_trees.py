@@ -55,7 +55,7 @@ class Tree:
 
 
 def serve(name: str, threads: int) -> None:
-    """Prepare a workload, print the seconds of first calls, then measure whom each line names."""
+    """Prepare a workload, print the seconds of first calls, then measure the contestants of each line."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     from benchmarks.environment import limit_threads

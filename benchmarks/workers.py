@@ -143,7 +143,7 @@ except OSError:
 
 
 def memory(gigabytes: float, folder: str | None) -> None:
-    """The gradient of a logistic regression over a file, in a process whose peak is looked at."""
+    """The gradient of a logistic regression over a file, in a process, for the peak of its memory."""
     rows = int(gigabytes * 2**30 / (64 * 8))
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "x.npy"
@@ -158,7 +158,7 @@ def memory(gigabytes: float, folder: str | None) -> None:
 
         def run(code: str) -> list[float]:
             command = [sys.executable, "-c", code, str(path), chunk]
-            alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads of BLAS wait for each other beside other work
+            alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads of BLAS wait for each other beside busy ones
             done = subprocess.run(command, env=alone, capture_output=True, text=True, check=True)
             return [float(word) for word in done.stdout.split()]
 

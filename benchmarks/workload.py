@@ -12,7 +12,7 @@ BEST_PEER = "the best peer"
 
 
 class NotOffered(Exception):
-    """The library has nothing to do this job with; a contestant that raises it is left out with these words."""
+    """The library has no function for this job; a contestant that raises it is left out with these words."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Workload:
-    """One job that every contestant does in its own way.
+    """One job, for every contestant.
 
     An entry receives the contestant's library, prepares the data, and returns a call without arguments. The call does
     the job and returns its result: arrays in tuples, lists or dicts, equal for all contestants. `slow`
@@ -51,7 +51,7 @@ class Workload:
 
 @dataclass
 class Measurement:
-    """One contestant on one workload: seconds per call in each round, or a word on why there are none.
+    """One contestant on one workload: seconds per call in each round, or the reason that there are none.
 
     `peak` is the memory that a call adds to the process, in bytes.
     """

@@ -1,4 +1,4 @@
-"""Looks at the built documentation in a browser: `python -m tools.browser_check [FOLDER] [--all]`, as `make docs` does.
+"""Look at the built documentation in a browser: `python -m tools.browser_check [FOLDER] [--all]`, as `make docs` does.
 
 Chromium opens the pages at the width of a telephone and of a desk, in light and dark colours. The check reports:
 
@@ -55,7 +55,7 @@ LEAST_CONTRAST, LEAST_CONTRAST_OF_LARGE_TEXT = 4.5, 3.0
 LEAST_WORDS = 8
 """Of a page, its title included."""
 SAMPLE = 12
-"""Pages of one folder that are looked at without --all, where it has more than ALL_OF."""
+"""Checked pages of one folder, without --all, if it has more than ALL_OF."""
 ALL_OF = 100
 PATIENCE = 30.0
 """Seconds that the browser has for one answer."""
@@ -64,7 +64,7 @@ STILL = """addEventListener("DOMContentLoaded", () => {
   sheet.textContent = "*, ::before, ::after { transition: none !important; animation: none !important }";
   document.head.append(sheet);
 });"""
-"""Colours that fade are computed as they are half-way; without transitions they are those that stay."""
+"""The browser computes fading colours as half-way; without transitions they are the final ones."""
 LOOK = (Path(__file__).parent / "browser_page.js").read_text(encoding="utf-8")
 SEARCHED = "vmap"
 RESULTS = "[...document.querySelectorAll('#search-results li')].map((one) => one.innerText)"
@@ -75,7 +75,7 @@ class NoBrowser(Exception):
 
 
 class Browser:
-    """One Chromium with one tab, spoken to by the DevTools protocol over two pipes."""
+    """One Chromium with one tab, controlled by the DevTools protocol over two pipes."""
 
     def __init__(self, program: str, profile: Path) -> None:
         requests, self._requests = os.pipe()
@@ -183,7 +183,7 @@ class _Files(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address at which this machine serves a folder, to itself alone."""
+    """The address at which this machine serves a folder, only to itself."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Files, directory=str(folder)))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -196,7 +196,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def started(program: str | None = None) -> Iterator[Browser]:
-    """A running browser: of the given name, or the first that is installed; NoBrowser where there is none."""
+    """A running browser: of the given name, or the first installed one; NoBrowser if there is none."""
     found = program or next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise NoBrowser(f"none of {', '.join(NAMES)} is installed")
@@ -300,7 +300,7 @@ def take_shots(folder: Path, names: list[str], target: Path, browser: Browser) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print what is wrong; the exit status is 1 where anything is."""
+    """Print the faults; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tools.browser_check", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=BUILT)
     parser.add_argument("--all", action="store_true", help="look at every page, not at a sample of large folders")

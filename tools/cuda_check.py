@@ -38,7 +38,7 @@ BATCH = 40
 BFLOAT16 = "bfloat16"
 """The name of this type among the primitives, for operations and programs."""
 TOGETHER = 40_000
-"""Characters of the texts that NVRTC compiles at once: a start of it takes as long as a kernel."""
+"""Characters of the texts of one NVRTC call: its start takes as long as a kernel."""
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.S)
 REGISTERS, SPILLS = (
     re.compile(r"Used (\d+) registers"),
@@ -54,7 +54,7 @@ class Compiled:
     architecture: str
     registers: int
     spills: int
-    """Bytes that are stored to memory for want of registers."""
+    """Bytes that go to memory for want of registers."""
 
 
 class Refused(Exception):
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 @functools.cache
 def nvrtc() -> Any:
-    """The library, None where it is not installed."""
+    """The library, None if it is not installed."""
     for place in _places():
         with contextlib.suppress(OSError):
             return ctypes.CDLL(place)
@@ -118,10 +118,10 @@ class Outcome:
 
     cases: int = 0
     texts: list[str] = field(default_factory=list)
-    """The kernels of each program with what they call."""
+    """The kernels of each program with the functions that they call."""
     faults: list[str] = field(default_factory=list)
     orders: Counter[str] = field(default_factory=Counter)
-    """The programs that have to be equal to the last bit, and why others have not."""
+    """The programs that must be equal to the last bit, and why others need not."""
     seconds: float = 0.0
     """Time of the processor."""
 
@@ -165,7 +165,7 @@ def _seconds() -> float:
 
 
 def registers_of(task: tuple[str, str]) -> tuple[list[Compiled], str, float]:
-    """The kernels of a text for an architecture, the reason for which NVRTC refuses it, and the time that it took."""
+    """The kernels of a text for an architecture, the reason if NVRTC refuses it, and the time that it took."""
     text, architecture = task
     start = _seconds()
     try:
@@ -175,14 +175,14 @@ def registers_of(task: tuple[str, str]) -> tuple[list[Compiled], str, float]:
 
 
 class Kernels:
-    """The kernels that are to be compiled, each once, and what is known of them."""
+    """The kernels to compile, each once, and NVRTC's results for them."""
 
     def __init__(self, cache: Path | None = None) -> None:
         self.cache = cache
         self.known: dict[tuple[str, str], Compiled] = {}
-        """By the digest of the kernel with all that it calls, and the architecture."""
+        """By the digest of the kernel with all its functions, and the architecture."""
         self.digests: dict[str, str] = {}
-        """By the names of the kernels that were added."""
+        """By the names of the added kernels."""
         self.texts: list[str] = []
         self.repeated = 0
         if cache is not None and cache.exists():
@@ -198,7 +198,7 @@ class Kernels:
         return f"NVRTC {major.value}.{minor.value} {' '.join(OPTIONS)}"
 
     def add(self, source: str) -> None:
-        """Take the kernels of a text that are new."""
+        """Add the new kernels of a text."""
         definitions, *kernels = re.split(r'(?=^extern "C" __global__)', source, flags=re.M)
         new = []
         for kernel in kernels:
@@ -221,7 +221,7 @@ class Kernels:
                 yield text, architecture
 
     def keep(self, rows: Iterable[Compiled]) -> None:
-        """Keep what NVRTC says of kernels."""
+        """Keep NVRTC's results for kernels."""
         for row in rows:
             self.known[self.digests[row.kernel], row.architecture] = row
 

@@ -1,4 +1,4 @@
-"""How the pictures of the gallery look: `python -m tools.gallery_style SCRIPT …` draws them and says what is wrong.
+"""The style of the gallery's pictures: `python -m tools.gallery_style SCRIPT …` draws them and prints their faults.
 
 Sphinx-Gallery calls `apply` before it runs an example. A picture is wrong where words leave it, lie on each other, or
 are too small on a telephone. `--tiles` renews the four pictures of README and of the first page instead.
@@ -142,7 +142,7 @@ def drawn(script: str) -> list[Any]:
 
 
 def draw_tiles() -> None:
-    """Write the pictures of the first page; all have one size, with white around what is narrower or lower."""
+    """Write the pictures of the first page; all have one size, with white around narrower or lower ones."""
     import matplotlib.pyplot as plt
     import numpy as np
     from PIL import Image, ImageOps

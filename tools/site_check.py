@@ -1,4 +1,4 @@
-"""Looks at every page of the built documentation: `python -m tools.site_check [FOLDER]`, as `make docs` does.
+"""Look at every page of the built documentation: `python -m tools.site_check [FOLDER]`, as `make docs` does.
 
 The check needs no browser. It finds links and anchors that lead nowhere, and images that are missing or have no text in
 their place. It finds pages without a separate title, and code that is wider than a telephone and does not scroll. It
@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "docs" / "_build" / "html"
 MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html", "sg_execution_times.html")
-"""Pages that Sphinx words itself: their links are looked at, their titles are not."""
+"""Pages with Sphinx's words: the check looks at their links, and not at their titles."""
 LEAST_CONTRAST = 4.5
 LONGEST_WORD = 60
 """Characters of one word that fit into 390 pixels at the size of the text in a table; longer ones need a scroll bar."""
@@ -45,7 +45,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag says."""
+        """Note the content of a tag."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
         if tag in ("a", "link") and "href" in given:
@@ -142,7 +142,7 @@ def weak_colors(sheet: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print what is wrong; the exit status is 1 where anything is."""
+    """Print the faults; the exit status is 1 if there are any."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else BUILT
     found = list(problems(folder))
     for sheet in sorted((ROOT / "docs" / "_static").glob("*.css")):

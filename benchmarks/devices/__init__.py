@@ -1,1 +1,1 @@
-"""The benchmark on a device: the workloads of the processor at a hundred times their size, and what was predicted."""
+"""The benchmark on a device: the workloads of the processor at a hundred times their size, and their predictions."""

@@ -52,7 +52,7 @@ def why_no_device() -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tests, sanitizer, benchmark and page, as far as the time goes; 1 if something failed, 3 without a device."""
+    """Tests, sanitizer, benchmark and page, until the time is up; 1 if something failed, 3 without a device."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.devices", description=__doc__)
     parser.add_argument("patterns", nargs="*", help="workloads whose names have one of these in them")
     parser.add_argument("--predict", action="store_true", help="predict all workloads and write the file; no device")
@@ -119,7 +119,7 @@ class CupyClock:
         self.cupy = importlib.import_module("cupy")
 
     def seconds(self, call: Callable[[], Any]) -> float:
-        """Seconds of a call, of as many as fill a block, started one after the other and waited for at the end."""
+        """Seconds of a call: the calls of a block start one after the other, and the clock stops after all of them."""
         synchronize()
         start = time.perf_counter()
         call()
@@ -157,7 +157,7 @@ class CupyClock:
 
 
 def measure(jobs: Sequence[DeviceJob], deadline: float, clock: Any) -> list[Outcome]:
-    """All jobs, while there is time: contestants take turns, and no time counts before results agree."""
+    """All jobs, until the time is up: contestants take turns, and no time counts before results agree."""
     libraries: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for name, (load, _) in LIBRARIES.items():
@@ -247,7 +247,7 @@ def _prepare(
 
 
 def _compare(outcome: Outcome, calls: dict[str, Any], results: dict[str, Any]) -> None:
-    """Leave out what differs from the first of the peers, ours being compared with it."""
+    """Leave out the peers that differ from the first one, and ours if it does."""
     names = [name for name in results if name != FUNC_JIT] or list(results)
     for name in list(results):
         words = difference(results[name], results[names[0]]) if names else ""

@@ -1,4 +1,4 @@
-"""The libraries on a device: the classes of the benchmark for processors, with arrays moved and calls waited for."""
+"""The libraries on a device: the classes of the benchmark for processors, with arrays on the device."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -38,7 +38,7 @@ class DeviceTorchCompile(TorchCompile):
 
 
 class DeviceJax(JaxJit):
-    """jax.jit on a device: calls return before they have ended."""
+    """jax.jit on a device: calls return before they end."""
 
     def call(self, job: Function, data: tuple[Any, ...]) -> Call:
         jitted = self.module.jit(job)
@@ -75,7 +75,7 @@ LIBRARIES: dict[str, tuple[Callable[[], Any], Callable[[Any], Library]]] = {
 
 
 def synchronize() -> None:
-    """Wait for everything that was started on the device, whatever library started it."""
+    """Wait for all work on the device, by any library."""
     import_module("cupy").cuda.runtime.deviceSynchronize()
 
 

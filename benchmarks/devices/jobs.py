@@ -22,7 +22,7 @@ from benchmarks.workloads import (
 
 @dataclass(frozen=True)
 class DeviceJob:
-    """A job, its data on the host, and the derivative by hand in NumPy's functions, which CuPy's arrays take."""
+    """A job, its data on the host, and the derivative by hand in NumPy's functions, which accept CuPy's arrays."""
 
     name: str
     title: str

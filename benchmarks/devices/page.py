@@ -55,7 +55,7 @@ def predictions_table(predictions: Sequence[Prediction], titles: Mapping[str, st
 
 
 def outcomes_table(outcomes: Sequence[Outcome], predictions: Mapping[str, Prediction], copy_bandwidth: float) -> Table:
-    """Every workload: func.jit, what was predicted, the peers, and the share of the copy bandwidth."""
+    """Every workload: func.jit, the prediction, the peers, and the share of the copy bandwidth."""
     peers = sorted({name for outcome in outcomes for name in outcome.seconds if name != FUNC_JIT})
     rows = []
     for outcome in outcomes:

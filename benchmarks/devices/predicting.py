@@ -29,7 +29,7 @@ def predict(job: DeviceJob, machine: Any = None) -> Prediction:
     costs = predicted(plan, machine)
     slowest = sorted(costs, key=lambda cost: -cost.runs * cost.seconds)[:2]
     launches, seconds = sum([cost.runs for cost in costs]), total_seconds(costs, machine)
-    if program.nan_safe is not None:  # its kernels look at the status, and return
+    if program.nan_safe is not None:  # its kernels read the status, and return
         variant = device_plan(translate(rerolled(program.nan_safe), libraries=False), guarded=True)
         idle = sum([cost.runs for cost in predicted(variant, machine)])
         launches, seconds = launches + idle, seconds + idle * machine.replay
@@ -50,12 +50,12 @@ def predict_all(jobs: Sequence[DeviceJob] = JOBS) -> list[Prediction]:
 
 
 def write(file: Path = FILE) -> list[Prediction]:
-    """Predict, and keep the result in a file."""
+    """Predict, and write the result to a file."""
     predictions = predict_all()
     file.write_text(json.dumps(as_data(predictions), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return predictions
 
 
 def stored(file: Path = FILE) -> list[Prediction]:
-    """The predictions of the file."""
+    """The predictions in the file."""
     return [Prediction(**each) for each in json.loads(file.read_text(encoding="utf-8"))]

@@ -1,4 +1,4 @@
-"""One class per contestant: how a job that is written once runs on each library.
+"""One class per contestant: each runs the same job on its library.
 
 A job is `make_job(library) -> function of the data`. It finds the array namespace in `library.np`, and the transforms
 as methods. Functions that NumPy lacks and a library has in a tuned form (layer norm, convolution) are methods, too.

@@ -58,7 +58,7 @@ class Library:
         return lambda x: self.np.trace(self.hessian(f)(x))
 
     def nested(self, f: Function, order: int) -> Function:
-        """The derivative of so high an order of an elementwise function."""
+        """The derivative of this order of an elementwise function."""
         for _ in range(order):
             f = self.grad(lambda x, f=f: self.np.sum(f(x)))
         return f
@@ -72,7 +72,7 @@ class Library:
         return self.vmap(f, (None, *[0] * mapped))
 
     def clipped_sum(self, loss: Function, max_norm: float, mapped: int) -> Function:
-        """The sum over rows of the gradients of loss(parameters, *rows), each scaled down to a norm."""
+        """The sum over rows of the gradients of loss(parameters, *rows), each scaled down to at most a norm."""
         gradient = self.grad(loss)
 
         def clipped(parameters: Any, *rows: Any) -> Any:
@@ -95,7 +95,7 @@ class Library:
         return {name: value - rate * gradients[name] for name, value in parameters.items()}
 
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:
-        """(carry, ys) after carry, y = f(carry, row) for every row: a Python loop where there is nothing else."""
+        """(carry, ys) after carry, y = f(carry, row) for every row: a Python loop if the library has no other."""
         ys = []
         for row in rows:
             carry, y = f(carry, row)

@@ -72,7 +72,7 @@ class FuncJit(Func):
 
 
 class Jax(Func):
-    """JAX, eagerly: the transforms have the names that func has, scan aside."""
+    """JAX, eagerly: its transforms have the names of func's, except scan."""
 
     def __init__(self, module: Any) -> None:
         Library.__init__(self, module)

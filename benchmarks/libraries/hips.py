@@ -45,7 +45,7 @@ class Hips(Library):
         return self.grad(directional)
 
     def softmax(self, x: Any) -> Any:
-        """The row's maximum is taken as a constant, as the library's gradient of it is float64 whatever x is."""
+        """The row's maximum is a constant here, since the library's gradient of it is float64 for every dtype of x."""
         getval = import_module("autograd.tracer").getval
         exponentials = self.np.exp(x - self.np.amax(getval(x), axis=-1, keepdims=True))
         return exponentials / self.np.sum(exponentials, axis=-1, keepdims=True)
@@ -70,7 +70,7 @@ class Hips(Library):
         return import_module("autograd.scipy.linalg").solve_triangular(factor, right, lower=True)
 
     def convolve(self, images: Any, kernel: Any, stride: int) -> Any:
-        """The library's own convolution knows no strides, so the rows and columns between are dropped."""
+        """The library's own convolution has no strides, so this method drops the rows and columns between."""
         convolve = import_module("autograd.scipy.signal").convolve
         out = convolve(images, kernel[:, :, ::-1, ::-1], axes=([2, 3], [2, 3]), dot_axes=([1], [1]), mode="valid")
         return out[:, :, ::stride, ::stride]

@@ -92,7 +92,7 @@ class TorchCompile(TorchFunc):
 
 
 class Torch(TorchFunc):
-    """torch.autograd: arrays that record, and backward. Its inputs are marked once, in the first call."""
+    """torch.autograd: arrays that record, and backward. The first call marks its inputs."""
 
     def value_and_grad(self, f: Function, only_gradient: bool = False, create_graph: bool = False) -> Any:
         def backward(x: Any, *others: Any) -> Any:

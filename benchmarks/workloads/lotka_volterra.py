@@ -35,7 +35,7 @@ def make_step(np: Any, parameters: Any) -> Callable[[Any], Any]:
 
 
 def make_loop(library: Library) -> Callable[..., Any]:
-    """The gradient of the squared distance to what was observed, with a Python loop."""
+    """The gradient of the squared distance to the observed states, with a Python loop."""
 
     def loss(parameters: Any, state: Any, observed: Any) -> Any:
         step, total = make_step(library.np, parameters), 0.0
@@ -63,7 +63,7 @@ def make_scan(library: Library) -> Callable[..., Any]:
 
 
 def data() -> tuple[Any, ...]:
-    """Rates, the first state, and what was observed of other rates, with noise."""
+    """Rates, the first state, and noisy observations of other rates."""
     generator = np.random.default_rng(0)
     step, state, observed = make_step(np, np.array([1.1, 0.4, 0.1, 0.4])), np.array([10.0, 5.0]), []
     for _ in range(STEPS):

@@ -11,5 +11,5 @@ the same ones twice. They must change smoothly with at least one argument: centr
 Each transform is right, silently wrong or refused, with the plain function and inside
 `func.intercept(modules=[package])`.
 
-Functions run in processes that end when one takes too long, crashes or eats the memory; the next one goes on behind it.
+Functions run in processes that end when one takes too long, crashes or fills the memory. The next one then goes on.
 """

@@ -65,7 +65,7 @@ def work(options: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _silent() -> Any:
-    """Without what functions print and warn."""
+    """Without the output and the warnings of functions."""
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
         import numpy as np
 
@@ -116,7 +116,7 @@ class Run:
                 self.rows[-1]["outcomes"].setdefault(transform, {}).setdefault(self.way[1], outcome)
 
     def run(self) -> None:
-        """Run workers, each from the function behind the one that ended the last, until all functions are through."""
+        """Run workers, each from the function behind the one that ended the last, until no functions are left."""
         while not self.is_done:
             self._run_worker()
 

@@ -34,7 +34,7 @@ def module_names(package: str) -> list[str]:
 
 
 def intercepted_modules(package: str, corpus: Sequence[str]) -> list[str]:
-    """The package, and those packages of a corpus that it needs: its functions call theirs."""
+    """The package, and the corpus packages that it needs: its functions call theirs."""
     found = [package]
     for name in found:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

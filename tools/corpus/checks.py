@@ -24,7 +24,7 @@ STEPS = (1.0, 1.01, 0.985)
 
 @dataclass
 class Outcome:
-    """How a transform of a function ended; `text` says what differs, or is the error."""
+    """How a transform of a function ended; `text` is the difference or the error."""
 
     status: str
     text: str = ""

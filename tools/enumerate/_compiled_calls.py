@@ -220,7 +220,7 @@ def build_sequences(choices: Choices) -> CallSequence:
 
 
 def check_sequences(program: CallSequence) -> str | None:
-    """Each call gives NumPy's result, whatever was called before."""
+    """Each call gives NumPy's result, whatever the calls before it."""
     wanted = [outcome(lambda s=s: KEYED[program.name](program.array, s)) for s in program.arguments]  # type: ignore
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

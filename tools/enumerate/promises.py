@@ -80,7 +80,7 @@ PAYLOADS: dict[str, Callable[..., Any]] = {
 """The work of a body: with `v`, the values that it closes over or gets, and a number of the loop around it."""
 
 SOURCES = ("closure", "operands", "constants", "list", "object", "default", "global")
-"""Where a body finds its values."""
+"""The source of a body's values."""
 
 BODIES = (
     *("cond: true", "cond: false", "switch: 0", "switch: 1", "switch: 2"),
@@ -95,7 +95,7 @@ TRANSFORMS = (
     *("jit", "jit grad", "grad jit", "jit jvp", "jvp jit", "jit vmap", "vmap jit", "jit checkpoint"),
     *("jit grad checkpoint", "jit jit", "jit linearize", "jit hessian", "eager", "grad", "vmap", "jvp"),
 )
-"""The transforms of the whole; `vmap` maps the number x, never what decides."""
+"""The transforms of the whole; `vmap` maps the number x, never the data that decides."""
 
 
 class Namespace:
@@ -438,7 +438,7 @@ def runs(choices: Choices) -> Runs:
 
 
 def check_runs(program: Runs) -> str | None:
-    """The function runs as often as plain Python runs it, and once where it is traced."""
+    """The function runs as often as in plain Python, and once if it is traced."""
     count = 0
 
     def body(x: Any) -> Any:
@@ -664,7 +664,7 @@ def measured(work: Callable[[], Any]) -> int:
 
 
 def _release_kept_memory() -> None:
-    """Free what native code keeps for its next call: it is memory of this one."""
+    """Free the memory that native code keeps for its next call: it belongs to this one."""
     for stub in gc.get_objects():
         if type(stub) is binding.StubState:
             binding.empty(stub.places)

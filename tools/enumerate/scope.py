@@ -1,4 +1,4 @@
-"""Choices that make a program, all of them in order, or a seeded sample; and what a part of a machine is."""
+"""Choices that make a program, all of them in order, or a seeded sample; and the parts of a machine."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ SQUARES, ALL = "squares", "all"
 
 
 class Inner(NamedTuple):
-    """A function with a convention, where it needs it, and which composites are right there: squares, or all."""
+    """A function with a convention, at the points that need it, and the composites (squares or all) that are right."""
 
     name: str
     function: Callable[[Any], Any]
     start: Any
     right: str = ""
     first_order: int = 1
-    """The smallest order that is tried: two where the derivative itself follows a documented convention."""
+    """The smallest tested order: two if the derivative itself follows a documented convention."""
 
 
 def matrix(x: Any) -> Any:

@@ -29,7 +29,7 @@ def case_limit() -> float:
 
 
 SHRINK_TIME = 20.0
-"""Seconds that are spent to make a failing case small."""
+"""Seconds for making a failing case small."""
 
 
 class Choices(random.Random):
@@ -78,7 +78,7 @@ class Tally:
         self.checks += count
 
     def refused(self, error: BaseException) -> None:
-        """The program was refused by name."""
+        """Count a refusal by name."""
         self.refusals[type(error).__name__] += 1
 
 
@@ -97,7 +97,7 @@ class Difference:
     drawn: tuple[int, ...] = ()
 
     def report(self) -> str:
-        """The program and what went wrong."""
+        """The program and the fault."""
         return f"--- {self.campaign}, case {self.key}\n{self.text}\n{self.error}\n"
 
 

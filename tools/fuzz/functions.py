@@ -1188,7 +1188,7 @@ def add_out(call: Call, r: Draw, function: Callable[..., Any]) -> None:
 
 @dataclass
 class Outcome:
-    """The value of a call, or the exception that it raised."""
+    """The value of a call, or its exception."""
 
     value: Any = None
     error: BaseException | None = None
