@@ -3,7 +3,6 @@
 You reach a function that func differentiates as `func.scipy.linalg.solve`, or as `scipy.linalg.solve`, by any name,
 while a transform runs. Where neither can work, an error names an alternative. On plain arrays both are SciPy's own.
 Names that func does not define are SciPy's.
-error names what to write. On plain arrays all of them are SciPy's own. Names that func does not define are SciPy's.
 
 >>> import numpy as np, func, scipy.linalg
 >>> a = np.array([[2.0, 0.0], [0.0, 4.0]])

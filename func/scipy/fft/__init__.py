@@ -11,7 +11,6 @@ from typing import Any
 import scipy.fft as _scipy
 
 from func import numpy as fnp
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.host.interception import without_intercepted
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
@@ -19,8 +18,7 @@ from func.host import scipy_hooks as _scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+from func.scipy.kinds.modules import public_module as _public_module
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
@@ -137,14 +135,5 @@ def register() -> None:
     _scipy.register_backend(Backend)
 
 
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
+__getattr__, __dir__ = _public_module(globals(), _scipy)
 _scipy_hooks.register_late(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)

@@ -16,13 +16,10 @@ np.float64(3.0)
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.interpolate as _scipy
 
 from func.host.scipy_hooks import entries, target_names
 from func.host.scipy_table import TABLE
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.interpolate import (
     bsplines,
     cubic,
@@ -34,8 +31,7 @@ from func.scipy.interpolate import (
     scattered,
     through_points,
 )
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+from func.scipy.kinds.modules import public_module as _public_module
 
 _MODULES = (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecewise, scattered, through_points)
 globals().update(
@@ -46,14 +42,4 @@ globals().update(
 _HOOKED = {row.lstrip("~=").partition(".")[0] for row in entries(_scipy, TABLE["scipy.interpolate"])}
 __all__ = [name for name in _scipy.__all__ if name in _HOOKED]
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

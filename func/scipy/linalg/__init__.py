@@ -14,12 +14,10 @@ True
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.linalg as _scipy
 
 from func import linalg as _own
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded, eig_banded, eigvals_banded
 from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf
@@ -27,8 +25,6 @@ from func.scipy.linalg.user_functions import expm_cond, funm
 from func.scipy.linalg.qr_products import qr_multiply
 from func.scipy.linalg.forms import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", 
@@ -37,14 +33,6 @@ __all__ = [
     "rsf2csf", "solve_continuous_are", "solve_discrete_are",
 ]  # fmt: skip
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_own if name in _own.__all__ else _scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(
+    globals(), _scipy, lambda name: getattr(_own, name) if name in _own.__all__ else None
+)

@@ -14,11 +14,9 @@ SciPy's computation: in double precision, converted to the dtype of the output.
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.ndimage as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.ndimage import compiled_filters as _compiled_filters
 from func.scipy.ndimage import splines as _splines
 from func.scipy.ndimage.linear_filters import gaussian_filter, gaussian_filter1d, generic_gradient_magnitude
@@ -34,8 +32,6 @@ from func.scipy.ndimage.splines import (
     uniform_filter1d,
     zoom,
 )
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "affine_transform", "extrema", "gaussian_filter", "gaussian_filter1d", "generic_gradient_magnitude",
@@ -47,14 +43,4 @@ _BEHIND = ("_nd_image_", "_filters_", "_rank_filter_1d_")
 for _module in (_compiled_filters, _splines):
     globals().update({name: value for name, value in vars(_module).items() if name.startswith(_BEHIND)})
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

@@ -12,11 +12,9 @@ SingularSystemError or warns by SolverWarning.
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.optimize as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, milp, nnls
 from func.scipy.optimize.minima import (
@@ -28,8 +26,6 @@ from func.scipy.optimize.roots import (
     anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
     linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
 )  # fmt: skip
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "brute", "curve_fit",
@@ -40,14 +36,4 @@ __all__ = [
     "ridder", "root", "root_scalar", "shgo", "toms748",
 ]  # fmt: skip
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

@@ -7,11 +7,9 @@ is a recurrence again. Peaks and other indices have no derivative.
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.signal as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.signal.adapted import (
     bilinear_zpk,
     cheb1ap,
@@ -49,8 +47,6 @@ from func.scipy.signal.transfer_functions import validate_sos as _filter_design_
 from func.scipy.signal.transfer_functions import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "choose_conv_method", "correlate",
@@ -71,14 +67,4 @@ _DOORS = (
 )
 """Targets of hooks of private and compiled functions that SciPy's public functions call."""
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

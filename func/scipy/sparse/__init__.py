@@ -14,17 +14,16 @@ array([1., 1., 3.])
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NoReturn
 
 import scipy.sparse as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.host import scipy_hooks
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.sparse.construction import (
     block_array,
     block_diag,
@@ -44,15 +43,12 @@ from func.scipy.sparse.construction import (
     vstack,
 )
 from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",
     "csc_matrix", "csr_array", "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "expand_dims",
     "find", "hstack", "kron", "kronsum", "permute_dims", "spdiags", "swapaxes", "tril", "triu", "vstack",
 ]  # fmt: skip
-_MODULES = ("linalg",)
 
 bsr_array, bsr_matrix = CLASSES["bsr_array"], CLASSES["bsr_matrix"]
 coo_array, coo_matrix = CLASSES["coo_array"], CLASSES["coo_matrix"]
@@ -93,14 +89,5 @@ def register() -> None:
             _add_hook(vars(base).get(name), _refusing(f".{name}"))
 
 
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f"func.scipy.sparse.{name}") if name in _MODULES else getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
+__getattr__, __dir__ = _public_module(globals(), _scipy, modules=("linalg",))
 scipy_hooks.register_late(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)

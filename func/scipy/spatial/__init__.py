@@ -6,22 +6,18 @@ made of plain points (`func.stop_gradient`); results that use their indices diff
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 import scipy.spatial as _scipy
 
 from func import numpy as fnp
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+from func.scipy.kinds.modules import public_module as _public_module
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p"]
-_MODULES = ("distance", "transform")
 
 
 def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
@@ -110,13 +106,4 @@ def _arc(start: Array, end: Array, t: Array) -> Array:
     return e * fnp.where(equal, 1.0, fnp.cos(turned)) + rest * slope
 
 
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f"func.scipy.spatial.{name}") if name in _MODULES else getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy, modules=("distance", "transform"))

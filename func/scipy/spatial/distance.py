@@ -20,11 +20,9 @@ from func import special
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.kinds.traces import in_original
 from func.transforms.custom import stop_gradient
 
@@ -486,14 +484,4 @@ is_valid_dm, is_valid_y, num_obs_dm, num_obs_y = [
     _of_values(name) for name in ("is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y")
 ]
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), cast(Any, _scipy).__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.special as _scipy
 
 from func import special as _own
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+from func.scipy.kinds.modules import public_module as _public_module
 
 __all__ = list(_own.__all__)
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_own if name in __all__ else _scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(
+    globals(), _scipy, lambda name: getattr(_own, name) if name in _own.__all__ else None
+)

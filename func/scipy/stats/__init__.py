@@ -20,7 +20,6 @@ from typing import Any
 import scipy.stats as _scipy
 
 from func.host.private_names import private_module as _private_module
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples
@@ -38,9 +37,8 @@ from func.scipy.stats import sample_ranks as _sample_ranks
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.closed_tails import log1mexp as _log1mexp
 from func.host.patching import with_converters as _with_converters
+from func.scipy.kinds.modules import public_module as _public_module
 from func.special.protocol import implements_scipy as _implements_scipy
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _util = _private_module("scipy._lib._util")
 
@@ -83,15 +81,4 @@ def _install_helpers() -> None:
 _install_helpers()
 _policies.install()
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    own = _OWN.get(name)
-    return getattr(_scipy, name) if own is None else own
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy, _OWN.get)

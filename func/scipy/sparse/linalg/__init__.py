@@ -6,11 +6,9 @@ kind and products on the pattern.
 
 from __future__ import annotations
 
-from typing import Any
-
 import scipy.sparse.linalg as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.sparse.linalg.direct import factorized, inv, spilu, splu, spsolve, spsolve_triangular
 from func.scipy.sparse.linalg.eigen import eigs, eigsh, lobpcg, svds
 from func.scipy.sparse.linalg.functions import (
@@ -26,8 +24,6 @@ from func.scipy.sparse.linalg.functions import (
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
 from func.scipy.sparse.entry_arithmetic import matrix_power
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",
@@ -35,14 +31,4 @@ __all__ = [
     "spbandwidth", "spilu", "splu", "spsolve", "spsolve_triangular", "svds", "tfqmr",
 ]  # fmt: skip
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy)

@@ -19,24 +19,12 @@ from typing import Any
 
 import scipy.spatial.transform as _scipy
 
-from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.scipy.kinds.modules import public_module as _public_module
 from func.scipy.spatial.transform import curves, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rotations import Rotation
-from func.interpreters.host.display import public_names as _public_names
-from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["Rotation", "RotationSpline", "Slerp"]
 _OF_HOOKS: dict[str, Any] = rotations.HOOKS | curves.HOOKS
 
-
-@_without_engine_frames
-def __getattr__(name: str) -> Any:
-    return _OF_HOOKS[name] if name in _OF_HOOKS else getattr(_scipy, name)
-
-
-_put_at_boundary(globals())
-
-
-def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+__getattr__, __dir__ = _public_module(globals(), _scipy, _OF_HOOKS.get)
