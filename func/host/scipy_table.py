@@ -144,12 +144,12 @@ TABLE: dict[str, str] = {
         ~kaiser_bessel_derived ~lanczos ~nuttall ~parzen ~taylor ~triang ~tukey
     """,
     "scipy.sparse": """
-        block_array block_diag bmat diags diags_array expand_dims find hstack kron kronsum permute_dims spdiags
+        block_array block_diag bmat diags diags_array expand_dims find hstack kron ~kronsum permute_dims spdiags
         swapaxes tril triu vstack
     """,
     "scipy.sparse.linalg": """
         bicg() bicgstab() cg() cgs() eigs() eigsh() expm expm_multiply() factorized() gcrotmk() gmres() inv
-        is_sptriangular lgmres() lobpcg() lsmr() lsqr() matrix_power minres() norm onenormest() qmr() spbandwidth
+        is_sptriangular lgmres() lobpcg() lsmr() lsqr() ~matrix_power minres() norm onenormest() qmr() spbandwidth
         spilu splu() spsolve spsolve_triangular svds() tfqmr() _interface.MatrixLinearOperator._matmat
         =LinearOperator.matvec() =LinearOperator.rmatvec() =LinearOperator.matmat() =LinearOperator.rmatmat()
         =_interface.LinearOperator._init_dtype()

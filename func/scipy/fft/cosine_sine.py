@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.fft as _scipy
+from scipy.fft._pocketfft.helper import _init_nd_shape_and_axes
 
 from func import numpy as fnp
 from func.host.scipy_hooks import holds_traced
@@ -42,40 +43,6 @@ def resized(x: Array, n: int, axis: int) -> Array:
     widths = [(0, 0)] * x.ndim
     widths[axis] = (0, n - length)
     return fnp.pad(x, widths)
-
-
-def shape_and_axes(x: Array, s: Any, axes: Any) -> tuple[list[int], list[int]]:
-    """The lengths and the axes of a transform of several axes, from the caller's arguments."""
-
-    def integers(values: Any, what: str) -> list[int]:
-        try:
-            return [operator.index(values)] if not hasattr(values, "__iter__") else [operator.index(v) for v in values]
-        except TypeError as error:
-            raise ValueError(f"{what} must be a scalar or iterable of integers") from error
-
-    rank = x.ndim
-    places = None if axes is None else integers(axes, "axes")
-    if places is not None:
-        places = [a + rank if a < 0 else a for a in places]
-        if any([not 0 <= a < rank for a in places]):
-            raise ValueError("axes exceeds dimensionality of input")
-        if len(set(places)) != len(places):
-            raise ValueError("all axes must be unique")
-    if s is None:
-        places = list(range(rank)) if places is None else places
-        lengths = [x.shape[a] for a in places]
-    else:
-        lengths = integers(s, "shape")
-        if places is not None and len(places) != len(lengths):
-            raise ValueError("when given, axes and shape arguments have to be of the same length")
-        if places is None:
-            if len(lengths) > rank:
-                raise ValueError("shape requires more axes than are present")
-            places = list(range(rank - len(lengths), rank))
-        lengths = [x.shape[a] if n == -1 else n for n, a in zip(lengths, places, strict=True)]
-    if any([n < 1 for n in lengths]):
-        raise ValueError(f"invalid number of data points ({lengths}) specified")
-    return lengths, places
 
 
 def _alternating(n: int) -> Any:
@@ -238,7 +205,7 @@ def _of_axes(name: str) -> Callable[..., Any]:
         if not holds_traced(x):
             return original(x, type, s, axes, norm, overwrite_x, workers, orthogonalize=orthogonalize)
         x = array_of(x)
-        lengths, places = shape_and_axes(x, s, axes)
+        lengths, places = _init_nd_shape_and_axes(x, s, axes)
         for length, place in zip(lengths, places, strict=True):
             x = resized(x, length, place)
         return _transformed(x, places, name.removesuffix("n"), type, norm, orthogonalize)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.integrate as _scipy
-from scipy.integrate._bvp import BVPResult
+from scipy.integrate import _bvp
 
 import func as _func
 from func.host.patching import with_converters
@@ -16,9 +15,9 @@ from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.numpy import asarray, take
-from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain, numbers_of
-from func.transforms.closures import is_traced
+from func.numpy import asarray
+from func.scipy.integrate.numbers import Parameters, check_plain, numbers_of
+from func.scipy.kinds.traces import in_original
 from func.transforms.custom import stop_gradient
 
 
@@ -113,8 +112,8 @@ def _differentiated(fun: Any, bc: Any, singular: Any, result: Any) -> Any:
     y, p = _parts(z, size, count, is_complex)
     yp = slope(x, y, p)
     fields = dict(result)
-    fields.update(y=y, yp=yp, p=p if has_p else None, sol=BoundarySpline(y, yp, x, result.sol))
-    return BVPResult(**fields)
+    fields.update(y=y, yp=yp, p=p if has_p else None, sol=in_original(_bvp.create_spline, y, yp, x, h))
+    return _bvp.BVPResult(**fields)
 
 
 def _real(z: Array, is_complex: bool) -> Array:
@@ -127,30 +126,3 @@ def _parts(z: Array, size: int, count: int, is_complex: bool) -> tuple[Array, Ar
         half = shape_of(z)[0] // 2
         z = z[:half] + 1j * z[half:]
     return np.reshape(z[: size * count], (size, count)), z[size * count :]
-
-
-class BoundarySpline:
-    """The cubic spline through the states with the slopes of the equation, as SciPy's solution has it."""
-
-    def __init__(self, y: Array, yp: Array, x: Any, numbers: Any) -> None:
-        h = np.diff(x)
-        rise = (y[:, 1:] - y[:, :-1]) / h
-        bend = (yp[:, :-1] + yp[:, 1:] - 2 * rise) / h
-        self.c = np.stack([bend / h, (rise - yp[:, :-1]) / h - bend, yp[:, :-1], y[:, :-1]])
-        self.x, self.extrapolate, self.axis = x, True, 1
-        self._numbers = numbers
-
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Array:
-        """The solution at x, or its derivative of order nu: of shape (n, *x.shape)."""
-        x = asarray(x)
-        x = x if x.dtype == FLOAT else x.astype(float)
-        held = stop_gradient(x) if is_traced(x) else x
-        places = np.clip(np.searchsorted(self.x, held, side="right") - 1, 0, len(self.x) - 2)
-        away = x - take(self.x, places)
-        total: Any = 0.0
-        for power in range(4 - nu):
-            factor = functools.reduce(lambda a, b: a * b, range(power + 1, power + nu + 1), 1)
-            total = total + factor * take(self.c[3 - nu - power], places, axis=1) * away**power
-        if extrapolate is False:
-            total = np.where((held < self.x[0]) | (held > self.x[-1]), np.nan, total)
-        return total if nu < 4 else np.zeros((shape_of(self.c)[1], *shape_of(x)))

@@ -24,6 +24,7 @@ from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.scipy.integrate.integrals import Integral, real_parts
 from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain, known, numbers_of
+from func.scipy.kinds.traces import traces_callbacks
 
 COMPLEX = np.dtype(complex)
 
@@ -166,46 +167,6 @@ def _weight(weight: Any, wvar: Any) -> Callable[[Any], Any] | None:
 
 
 @with_converters
-def dblquad(
-    func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8
-) -> Any:
-    """Integral of func(y, x) over x from a to b and y from gfun(x) to hfun(x), as `nquad`."""
-
-    def inner(*x: Any) -> list[Any]:
-        return [_bound(gfun, x[:1]), _bound(hfun, x[:1])]
-
-    return nquad(func, [inner, [a, b]], args=args, opts={"epsabs": epsabs, "epsrel": epsrel})
-
-
-@with_converters
-def tplquad(
-    func: Any,
-    a: Any,
-    b: Any,
-    gfun: Any,
-    hfun: Any,
-    qfun: Any,
-    rfun: Any,
-    args: Any = (),
-    epsabs: Any = 1.49e-8,
-    epsrel: Any = 1.49e-8,
-) -> Any:
-    """Integral of func(z, y, x) over x, y from gfun(x) to hfun(x), z from qfun(x, y) to rfun(x, y), as `nquad`."""
-
-    def innermost(*x: Any) -> list[Any]:
-        return [_bound(qfun, (x[1], x[0])), _bound(rfun, (x[1], x[0]))]
-
-    def inner(*x: Any) -> list[Any]:
-        return [_bound(gfun, x[:1]), _bound(hfun, x[:1])]
-
-    return nquad(func, [innermost, inner, [a, b]], args=args, opts={"epsabs": epsabs, "epsrel": epsrel})
-
-
-def _bound(limit: Any, x: tuple[Any, ...]) -> Any:
-    return limit(*x) if callable(limit) else limit
-
-
-@with_converters
 def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None, full_output: bool = False) -> Any:
     """Integral over several variables by nested quad, with derivatives in parameters of integrand and limits.
 
@@ -226,6 +187,10 @@ def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None, full_outpu
     if of_ranges.is_traced or (Parameters(args).is_traced and any([callable(part) for part in ranges])):
         return _successive(func, ranges, args, opts, quad)
     return _whole(func, ranges, args, opts, of_function)
+
+
+dblquad = traces_callbacks(_scipy.dblquad, nquad=nquad)
+tplquad = traces_callbacks(_scipy.tplquad, nquad=nquad)
 
 
 def _successive(

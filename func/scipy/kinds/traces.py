@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cmath
+import functools
+import inspect
 import math
 import types
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from func.host.interception import intercepted_call
 from func.host.patching import forwards_calls
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import known_value, operand
-from func.scipy.kinds.versions import version_of
+from func.scipy.kinds.versions import version_of, version_with_callback
 
 
 def in_original(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -104,10 +106,20 @@ def part(function: Any, **names: Any) -> Callable[..., Any]:
 
 def traces(function: Any, **names: Any) -> Callable[..., Any]:
     """The kind of functions of SciPy that run on traced values with substitutes behind some names."""
-    call = part(function, **names)
+    return version_of(function)(_named(part(function, **names), function))
+
+
+def traces_callbacks(function: Any, **names: Any) -> Callable[..., Any]:
+    """As `traces`, for functions that take callbacks, which may bring further traced values."""
+    call = _named(part(function, **names), function)
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return functools.wraps(call)(version_with_callback(function)(call))
+
+
+def _named(call: Callable[..., Any], function: Any) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = f"{function.__name__} on traced and plain arrays: SciPy's own code."
-    return version_of(function)(call)
+    return call
 
 
 def is_known(*values: Any) -> bool:

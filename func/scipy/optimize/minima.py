@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize as scipy_optimize
+from scipy.optimize import _optimize
 
 from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import NotDifferentiableError
+from func.scipy.kinds.traces import part
 from func.scipy.optimize import solving
 from func.scipy.optimize.conditions import Constraint, Model, limits, minimum
 from func.scipy.optimize.solving import Run, as_array, as_tuple, on_numbers, original, scalar, vector_of
@@ -74,21 +76,40 @@ def minimize(
         >>> func.grad(best)(np.array([3.0, 6.0])).round(6)
         array([0.142857, 0.086469])
     """
-    args = as_tuple(args)
-    given = (jac, hess, hessp)
-    traced = solving.has_traced(fun, x0, args, given, _parts(bounds), _constraint_parts(constraints))
-    if not traced and solving.is_unmodified():
-        return original("minimize")(
-            fun, x0, args, method, jac, hess, hessp, bounds, constraints, tol, callback, options
-        )
-    run = Run("minimize")
+    slopes, as_scipys = (jac, hess, hessp), solving.is_unmodified()
+    return _minimized(
+        "minimize", fun, x0, args, method, slopes, bounds, constraints, tol, callback, options, with_exact, as_scipys
+    )
+
+
+def _minimized(
+    name: str,
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any,
+    method: Any,
+    slopes: Sequence[Any],
+    bounds: Any,
+    constraints: Any,
+    tol: float | None,
+    callback: Any,
+    options: dict[str, Any] | None,
+    complete: Callable[..., list[Any]],
+    as_scipys: bool = False,
+) -> Any:
+    """The result of `minimize`, for functions of several names; `complete` finds derivatives that are missing."""
+    args, jac = as_tuple(args), slopes[0]
+    traced = solving.has_traced(fun, x0, args, slopes, _parts(bounds), _constraint_parts(constraints))
+    if not traced and as_scipys:
+        return original("minimize")(fun, x0, args, method, *slopes, bounds, constraints, tol, callback, options)
+    run = Run(name)
     size = solving.size_of(x0)
     own = [as_constraint(constraint) for constraint in _listed(constraints)]
     objective = value_only(fun, jac)
 
     def minimise(model: Model, x0: Any, functions: Any) -> Any:
-        slopes = with_exact(model.objective, x0, model.args, _name(method), functions[1:])
-        fun, *slopes = [on_numbers(function, "minimize") for function in (functions[0], *slopes)]
+        slopes = complete(model.objective, x0, model.args, _name(method), functions[1:])
+        fun, *slopes = [on_numbers(function, name) for function in (functions[0], *slopes)]
         if callable(slopes[0]) and not (callable(jac) or jac) and _name(method) in WANTING_BOTH and not own:
             paired = solving.Paired(model.objective)
             fun, slopes[0] = paired.value, paired.slope
@@ -97,7 +118,7 @@ def minimize(
             fun, x0, model.args, method, *slopes, plain_bounds, plain_constraints, tol, callback, options
         )
 
-    functions = (fun, *given)
+    functions = (fun, *slopes)
     if not traced:
         return minimise(Model(objective, args, _AS_GIVEN), x0, functions)
     lower, upper = limits(bounds, size)
@@ -206,6 +227,11 @@ def _name(method: Any) -> str:
     return "bfgs" if method is None else str(method).lower()
 
 
+def as_given(fun: Any, x0: Any, args: tuple[Any, ...], method: str, slopes: Sequence[Any]) -> list[Any]:
+    """(jac, hess, hessp) as the caller passes them; SciPy takes differences where they are missing."""
+    return list(slopes)
+
+
 def with_exact(fun: Any, x0: Any, args: tuple[Any, ...], method: str, slopes: Sequence[Any]) -> list[Any]:
     """(jac, hess, hessp), by default func's for a method that takes them."""
     jac, hess, hessp = slopes
@@ -278,146 +304,99 @@ def minimize_scalar(
     return solving.result_of(run, info, x=x, fun=scalar(fun(x, *args)))
 
 
-def brent(
-    func: Callable[..., Any],
-    args: Any = (),
-    brack: Any = None,
-    tol: float = 1.48e-08,
-    full_output: Any = 0,
-    maxiter: int = 500,
-) -> Any:
-    """scipy.optimize.brent, whose minimum differentiates; as `minimize_scalar`."""
-    return _legacy_scalar("brent", func, args, (brack,), None, (tol, full_output, maxiter), full_output)
-
-
-def golden(
-    func: Callable[..., Any],
-    args: Any = (),
-    brack: Any = None,
-    tol: float = float(np.sqrt(np.finfo(float).eps)),
-    full_output: Any = 0,
-    maxiter: int = 5000,
-) -> Any:
-    """scipy.optimize.golden, whose minimum differentiates; as `minimize_scalar`."""
-    return _legacy_scalar("golden", func, args, (brack,), None, (tol, full_output, maxiter), full_output)
-
-
-def fminbound(
-    func: Callable[..., Any],
-    x1: Any,
-    x2: Any,
-    args: Any = (),
-    xtol: float = 1e-05,
-    maxfun: int = 500,
-    full_output: Any = 0,
-    disp: int = 1,
-) -> Any:
-    """scipy.optimize.fminbound, whose minimum differentiates; as `minimize_scalar`."""
-    return _legacy_scalar("fminbound", func, args, (), (x1, x2), (xtol, maxfun, full_output, disp), full_output)
-
-
-def _legacy_scalar(name: str, fun: Any, args: Any, starts: Any, bounds: Any, rest: Any, full: Any) -> Any:
-    args = as_tuple(args)
-
-    def call(fun: Any, args: Any, numbers: Any, *starts: Any) -> Any:
-        return original(name)(fun, *(() if numbers is None else numbers), args, *starts, *rest)
-
-    if not solving.has_traced(fun, args, starts, bounds):
-        return call(fun, args, bounds, *starts)
-
-    def minimise(plain: Any, args: Any, numbers: Any, *starts: Any) -> Any:
-        found = call(plain, args, numbers, *starts)
-        return {"x": found[0] if full else found, "found": found}
-
-    run, x, _ = _one_variable(name)(fun, args, starts, bounds, minimise)
-    if not full:
-        return x
-    known = run.known
-    return (x, scalar(fun(x, *args)), *(("not known in compiled code",) if known is None else known["found"][2:]))
-
-
-def _legacy(name: str, gradient: str | None, bounded: bool = False) -> Callable[..., Any]:
-    """One of SciPy's older functions for one method of `minimize`."""
-    signature = inspect.signature(original(name))
-    first = next(iter(signature.parameters))
+def _older(name: str, solver: str, solve: Callable[..., Any]) -> Callable[..., Any]:
+    """One of SciPy's older functions: its own code, which calls this solver instead of SciPy's."""
+    own = part(
+        getattr(scipy_optimize, name),
+        **{solver: solve},
+        MemoizeJac=_WithoutSlope,
+        _wrap_callback=lambda callback, *method: callback,  # minimize does so
+    )
 
     def minimiser(*args: Any, **options: Any) -> Any:
-        bound = signature.bind(*args, **options)
-        given = dict(bound.arguments)
-        fun, x0 = given.pop(first), given.pop("x0")
-        params = as_tuple(given.pop("args", ()))
-        slopes = {key: given.pop(key) for key in ("fprime", "fhess", "fhess_p") if key in given}
-        box = given.pop("bounds", None) if bounded else None
-        traced = solving.has_traced(fun, x0, params, slopes, box, given)
-        if not traced and solving.is_unmodified():
+        if solving.is_unmodified() and not solving.has_traced(args, options):
             return original(name)(*args, **options)
-        pairs = bounded and slopes.get("fprime") is None and not given.get("approx_grad")
-        if not traced and pairs and not solving.works(grad(_scalar_of(fun)), np.asarray(x0, float).ravel(), *params):
-            return original(name)(*args, **options)
-        run = Run(name)
-        objective = fun
-        if pairs and _returns_pair(fun, x0, params):
-            objective = value_only(fun, True)
-            pairs = True
-        else:
-            pairs = False
-
-        def minimise(model: Model, x0: Any, held: Any, slopes: Any) -> Any:
-            plain = on_numbers(held[0], name)
-            used = {key: on_numbers(slope, name) for key, slope in slopes.items()}
-            more = dict(given)
-            if gradient is not None and used.get("fprime") is None and not given.get("approx_grad") and not pairs:
-                exact = solving.exact_gradient(held[0], np.asarray(x0, float).ravel(), model.args)
-                if exact is not None:
-                    used["fprime"] = exact
-            if model.lower is not None:
-                low, high = np.asarray(model.lower, float), np.asarray(model.upper, float)
-                more["bounds"] = list(zip(low.tolist(), high.tolist(), strict=True))
-            found = original(name)(plain, x0, args=model.args, **used, **more)
-            x = found[0] if isinstance(found, tuple) else found
-            return {"x": x, "found": found}
-
-        size = solving.size_of(x0)
-        lower, upper = limits(box, size)
-        model = Model(objective, params, lower, upper)
-        if not traced:
-            return minimise(model, x0, (fun,), slopes)["found"]
-        x, _, _ = minimum(run, model, (x0,), ((fun,), slopes), minimise, size, TOLERANCES["powell"])
-        known = run.known
-        found = None if known is None else known["found"]
-        if not (isinstance(found, tuple) if known is not None else _is_full(name, given)):
-            return x
-        rest = ("not known in a batch or in compiled code",) if found is None else found[2:]
-        if name == "fmin_tnc":
-            return (x, *(rest if found is None else found[1:]))
-        return (x, model.value(x), *rest)
+        return own(*args, **options)
 
     minimiser.__name__ = minimiser.__qualname__ = name
     minimiser.__doc__ = f"scipy.optimize.{name}, whose minimum differentiates; as `minimize`."
+    minimiser.__signature__ = inspect.signature(original(name))  # type: ignore[attr-defined]
     return minimiser
 
 
-def _is_full(name: str, given: dict[str, Any]) -> bool:
-    return name in ("fmin_l_bfgs_b", "fmin_tnc") or bool(given.get("full_output")) or bool(given.get("retall"))
+class _WithoutSlope:
+    """An objective without another function for its gradient: it returns its value, or (value, gradient)."""
+
+    derivative = None
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+
+    def returns_pair(self, x0: Any, args: Any) -> bool:
+        """Whether it returns (value, gradient)."""
+        out = self.fun(np.asarray(x0, float).ravel() if not isinstance(x0, Tracer) else as_array(x0), *args)
+        return isinstance(out, tuple) and len(out) == 2
 
 
-def _scalar_of(fun: Any) -> Any:
-    return lambda x, *args: scalar(fun(x, *args))
+def _older_minimiser(name: str, solver: str, method: str, *names: str) -> Callable[..., Any]:
+    """One of SciPy's older functions for a method of `minimize`; `names` are those of the solver's arguments."""
+
+    def solve(fun: Any, x0: Any, args: Any = (), *more: Any, **options: Any) -> Any:
+        given = dict(zip(names, more, strict=False)) | options
+        jac, hess, hessp, bounds, constraints, callback = [given.pop(key, None) for key in _ARGUMENTS]
+        complete = with_exact
+        if isinstance(fun, _WithoutSlope):
+            fun, jac = fun.fun, fun.returns_pair(x0, args) or None
+        elif method in ("l-bfgs-b", "tnc"):  # without a gradient the caller wants differences
+            complete = as_given
+        if isinstance(bounds, (list, tuple)) and not bounds:
+            bounds = None
+        result = _minimized(
+            name, fun, x0, args, method, (jac, hess, hessp), bounds, constraints, None, callback, given, complete
+        )
+        for key in _OUTPUTS:
+            result.setdefault(key, "not known in a batch or in compiled code")
+        return result
+
+    return _older(name, solver, solve)
 
 
-def _returns_pair(fun: Any, x0: Any, args: Any) -> bool:
-    """Whether a function returns (value, gradient), as for the older functions without fprime."""
-    out = fun(np.asarray(x0, float).ravel() if not isinstance(x0, Tracer) else as_array(x0), *args)
-    return isinstance(out, tuple) and len(out) == 2
+_ARGUMENTS = ("jac", "hess", "hessp", "bounds", "constraints", "callback")
+_OUTPUTS = ("njev", "nhev", "hess_inv", "direc", "allvecs")
+"""Results of the solvers that func's minimize does not have in compiled code."""
+fmin = _older_minimiser("fmin", "_minimize_neldermead", "nelder-mead")
+fmin_powell = _older_minimiser("fmin_powell", "_minimize_powell", "powell")
+fmin_cg = _older_minimiser("fmin_cg", "_minimize_cg", "cg", "jac")
+fmin_bfgs = _older_minimiser("fmin_bfgs", "_minimize_bfgs", "bfgs", "jac")
+fmin_ncg = _older_minimiser("fmin_ncg", "_minimize_newtoncg", "newton-cg", "jac", "hess", "hessp")
+fmin_l_bfgs_b = _older_minimiser("fmin_l_bfgs_b", "_minimize_lbfgsb", "l-bfgs-b")
+fmin_tnc = _older_minimiser("fmin_tnc", "_minimize_tnc", "tnc", "jac", "bounds")
+fmin_slsqp = _older_minimiser("fmin_slsqp", "_minimize_slsqp", "slsqp")
+fmin_cobyla = _older_minimiser("fmin_cobyla", "_minimize_cobyla", "cobyla")
 
 
-fmin, fmin_powell = _legacy("fmin", None), _legacy("fmin_powell", None)
-fmin_cg, fmin_bfgs, fmin_ncg = (
-    _legacy("fmin_cg", "fprime"),
-    _legacy("fmin_bfgs", "fprime"),
-    _legacy("fmin_ncg", "fprime"),
-)
-fmin_l_bfgs_b, fmin_tnc = _legacy("fmin_l_bfgs_b", "fprime", True), _legacy("fmin_tnc", "fprime", True)
+def _older_search(name: str, solver: str) -> Callable[..., Any]:
+    """One of SciPy's older functions for a minimum in one variable."""
+
+    def solve(fun: Any, where: Any, args: Any = (), **options: Any) -> Any:
+        args = as_tuple(args)
+        own = getattr(_optimize, solver)
+        if not solving.has_traced(fun, where, args):
+            return own(fun, where, args, **options)
+        starts, bounds = ((), where) if name == "fminbound" else ((where,), None)
+
+        def minimise(plain: Any, args: Any, bounds: Any, *starts: Any) -> Any:
+            return own(plain, *(starts or (bounds,)), args, **options)
+
+        run, x, info = _one_variable(name)(fun, args, starts, bounds, minimise)
+        return solving.result_of(run, info, x=x, fun=scalar(fun(x, *args)))
+
+    return _older(name, solver, solve)
+
+
+brent = _older_search("brent", "_minimize_scalar_brent")
+golden = _older_search("golden", "_minimize_scalar_golden")
+fminbound = _older_search("fminbound", "_minimize_scalar_bounded")
 
 
 def _searching(name: str) -> Callable[..., Any]:
@@ -466,75 +445,6 @@ def _numbers(value: Any) -> Any:
 basinhopping, differential_evolution, direct, dual_annealing, shgo = [
     _searching(name) for name in ("basinhopping", "differential_evolution", "direct", "dual_annealing", "shgo")
 ]
-
-
-def _constrained(name: str) -> Callable[..., Any]:
-    """fmin_slsqp or fmin_cobyla, whose constraints are functions."""
-    signature = inspect.signature(original(name))
-
-    def minimiser(*args: Any, **options: Any) -> Any:
-        given = dict(signature.bind(*args, **options).arguments)
-        fun, x0 = given.pop("func"), given.pop("x0")
-        params = as_tuple(given.pop("args", ()))
-        if not solving.has_traced(fun, x0, params, given):
-            return original(name)(*args, **options)
-        constraints = _of_slsqp(given, params) if name == "fmin_slsqp" else _of_cobyla(given, params)
-        size = solving.size_of(x0)
-        lower, upper = limits(given.get("bounds"), size)
-        run = Run(name)
-
-        def minimise(model: Model, x0: Any, parts: Any) -> Any:
-            fun, given = parts
-            more = {key: _on_numbers_inside(value, name) for key, value in given.items()}
-            if model.lower is not None:
-                low, high = np.asarray(model.lower, float), np.asarray(model.upper, float)
-                more["bounds"] = list(zip(low.tolist(), high.tolist(), strict=True))
-            if name == "fmin_slsqp" and more.get("fprime") is None:
-                exact = solving.exact_gradient(fun, np.asarray(x0, float).ravel(), model.args)
-                more = more if exact is None else {**more, "fprime": exact}
-            found = original(name)(on_numbers(fun, name), x0, args=model.args, **more)
-            x = found[0] if isinstance(found, tuple) else found
-            succeeded = not isinstance(found, tuple) or name != "fmin_slsqp" or found[3] == 0
-            return {"x": x, "found": found, "success": succeeded}
-
-        model = Model(fun, params, lower, upper, tuple(constraints))
-        x, info, _ = minimum(run, model, (x0,), ((fun, given),), minimise, size, TOLERANCES.get(name[5:], 1e-6))
-        if not given.get("full_output"):
-            return x
-        if run.known is None:
-            return x, model.value(x), info[3], info[1], "what the solver says is not known in compiled code"
-        return (x, model.value(x), *run.known["found"][2:])
-
-    minimiser.__name__ = minimiser.__qualname__ = name
-    minimiser.__doc__ = f"scipy.optimize.{name}, whose minimum differentiates; as `minimize`."
-    return minimiser
-
-
-def _on_numbers_inside(value: Any, name: str) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)([_on_numbers_inside(part, name) for part in value])
-    return on_numbers(value, name)
-
-
-def _of_slsqp(given: dict[str, Any], params: Any) -> list[Constraint]:
-    """The constraints of fmin_slsqp; functions of all equations or inequalities take precedence over lists."""
-    own = []
-    for several, single, upper in (("f_eqcons", "eqcons", 0.0), ("f_ieqcons", "ieqcons", np.inf)):
-        functions = [given[several]] if given.get(several) is not None else given.get(single, ())
-        own += [Constraint(function, params, 0.0, upper) for function in functions]
-    return own
-
-
-def _of_cobyla(given: dict[str, Any], params: Any) -> list[Constraint]:
-    functions = given["cons"]
-    extra = params if given.get("consargs") is None else as_tuple(given["consargs"])
-    return [
-        Constraint(function, extra, 0.0, np.inf)
-        for function in (functions if isinstance(functions, (list, tuple)) else [functions])
-    ]
-
-
-fmin_slsqp, fmin_cobyla = _constrained("fmin_slsqp"), _constrained("fmin_cobyla")
 
 
 def brute(

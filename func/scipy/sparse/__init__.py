@@ -34,7 +34,6 @@ from func.scipy.sparse.construction import (
     find,
     hstack,
     kron,
-    kronsum,
     permute_dims,
     spdiags,
     swapaxes,
@@ -47,7 +46,7 @@ from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_me
 __all__ = [
     "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",
     "csc_matrix", "csr_array", "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "expand_dims",
-    "find", "hstack", "kron", "kronsum", "permute_dims", "spdiags", "swapaxes", "tril", "triu", "vstack",
+    "find", "hstack", "kron", "permute_dims", "spdiags", "swapaxes", "tril", "triu", "vstack",
 ]  # fmt: skip
 
 bsr_array, bsr_matrix = CLASSES["bsr_array"], CLASSES["bsr_matrix"]

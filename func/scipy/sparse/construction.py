@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,6 @@ import scipy.sparse as _scipy
 
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.scipy.sparse.entry_arithmetic import add
 from func.scipy.sparse.patterns import (
     canonical,
     entries,
@@ -77,10 +77,11 @@ def _placing(name: str) -> Callable[..., Any]:
             raise AttributeError(f"this version of SciPy has no scipy.sparse.{name}")
         if not holds_traced(first):
             return original(scipy_function)(first, *args, **kwargs)
-        dtype = kwargs.pop("dtype", None)
+        arguments = inspect.signature(scipy_function).bind(first, *args, **kwargs)
+        dtype = arguments.arguments.pop("dtype", None)
         numbering = _Numbering()
-        made = original(scipy_function)(numbering.of(first), *args, **kwargs)
-        return numbering.result(made, dtype)
+        arguments.arguments[next(iter(arguments.arguments))] = numbering.of(first)
+        return numbering.result(original(scipy_function)(*arguments.args, **arguments.kwargs), dtype)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"scipy.sparse.{name} of plain and traced entries."
@@ -95,34 +96,7 @@ permute_dims = _placing("permute_dims")
 swapaxes = _placing("swapaxes")
 tril = _placing("tril")
 triu = _placing("triu")
-_bmat, _hstack, _vstack, _diags, _spdiags = [
-    _placing(name) for name in ("bmat", "hstack", "vstack", "diags", "spdiags")
-]
-
-
-def bmat(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
-    """scipy.sparse.bmat of plain and traced entries."""
-    return _bmat(blocks, format=format, dtype=dtype)
-
-
-def hstack(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
-    """scipy.sparse.hstack of plain and traced entries."""
-    return _hstack(list(blocks), format=format, dtype=dtype)
-
-
-def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
-    """scipy.sparse.vstack of plain and traced entries."""
-    return _vstack(list(blocks), format=format, dtype=dtype)
-
-
-def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
-    """scipy.sparse.diags of plain and traced diagonals."""
-    return _diags(diagonals, offsets=offsets, shape=shape, format=format, dtype=dtype)
-
-
-def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
-    """scipy.sparse.spdiags of plain and traced diagonals."""
-    return _spdiags(data, diags, m, n, format)
+bmat, hstack, vstack, diags, spdiags = [_placing(name) for name in ("bmat", "hstack", "vstack", "diags", "spdiags")]
 
 
 def _as_sparse(value: Any) -> Any:
@@ -149,21 +123,6 @@ def kron(A: Any, B: Any, format: Any = None) -> Any:
         for index, inner, length in zip(coords, other_coords, right.shape, strict=True)
     ]
     return placed(template if template.format not in ("lil", "dok") else template.tocsr(), places, terms)
-
-
-def kronsum(A: Any, B: Any, format: Any = None) -> Any:
-    """scipy.sparse.kronsum of plain and traced entries: kron(I, A) + kron(B, I)."""
-    if not (holds_traced(A) or holds_traced(B)):
-        return original(_scipy.kronsum)(A, B, format)
-    left, right = _as_sparse(A), _as_sparse(B)
-    for part in (left, right):
-        if part.shape[0] != part.shape[1]:
-            raise ValueError(f"{'A' if part is left else 'B'} is not square")
-    is_array = any([isinstance(part, _scipy.sparray) for part in (A, B)])
-    eye = _scipy.eye_array if is_array else _scipy.identity
-    first = kron(eye(right.shape[0]), left)
-    second = kron(right, eye(left.shape[0]))
-    return add(lifted(first), second).asformat(format)
 
 
 def find(A: Any) -> tuple[Any, Any, Any]:

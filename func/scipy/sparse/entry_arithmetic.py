@@ -5,14 +5,13 @@ SciPy finds the pattern of a result from matrices of ones; func computes the ent
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as _scipy
 
-from func.host.scipy_hooks import holds_traced, original
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -251,22 +250,3 @@ def sum_over(matrix: Any, axis: Any, data: Array) -> Array:
     if isinstance(matrix, _scipy.spmatrix):
         out = np.expand_dims(out, axes[0])
     return out
-
-
-def matrix_power(A: Any, power: Any) -> Any:
-    """scipy.sparse.linalg.matrix_power of a traced matrix."""
-    if not holds_traced(A):
-        return original(importlib.import_module("scipy.sparse.linalg").matrix_power)(A, power)
-    if A.shape[0] != A.shape[1]:
-        raise TypeError("sparse matrix is not square")
-    if not is_scalar(power) or int(power) != power:
-        raise ValueError("exponent must be an integer")
-    power = int(power)
-    if power < 0:
-        raise ValueError("exponent must be >= 0")
-    if power == 0:
-        return _scipy.eye_array(A.shape[0], dtype=A.dtype)
-    if power == 1:
-        return A.copy()
-    half = matrix_power(A, power // 2)
-    return A @ half @ half if power % 2 else half @ half

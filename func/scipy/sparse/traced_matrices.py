@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as _scipy
+from scipy.sparse import _data
 
 from func import tree
 from func.host.scipy_hooks import holds_traced, original
@@ -27,7 +28,6 @@ from func.scipy.sparse.entry_arithmetic import (
     is_zero,
     known,
     matmul,
-    matrix_power,
     multiply,
     rmatmul,
     sum_over,
@@ -77,6 +77,9 @@ class TracedSparse:
     dtype: Any
     transpose: Any
     diagonal: Any
+    copy: Any
+    conjugate: Any
+    __neg__: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """SciPy's object if nothing is traced."""
@@ -137,13 +140,8 @@ class TracedSparse:
     def __truediv__(self, other: Any) -> Any:
         return divide(self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return NotImplemented
-
-    def __iadd__(self, other: Any) -> Any:
-        return NotImplemented
-
-    __isub__ = __iadd__
+    def __pos__(self) -> Any:
+        return self.copy()
 
     def __imul__(self, other: Any) -> Any:
         if not is_scalar(other):
@@ -156,25 +154,6 @@ class TracedSparse:
             return NotImplemented
         self.data = self.data * (1.0 / other)
         return self
-
-    def __neg__(self) -> Any:
-        return with_entries(self, -self.data)
-
-    def __pos__(self) -> Any:
-        return self.copy()
-
-    def __abs__(self) -> Any:
-        own = canonical(self)
-        return with_entries(own, np.abs(own.data))
-
-    def __round__(self, ndigits: int = 0) -> Any:
-        own = canonical(self)
-        return with_entries(own, np.around(own.data, ndigits))
-
-    def __pow__(self, n: Any) -> Any:
-        if isinstance(self, _scipy.spmatrix):
-            return matrix_power(self, n)
-        return self.power(n)
 
     def power(self, n: Any, dtype: Any = None) -> Any:
         if not is_scalar(n):
@@ -214,33 +193,8 @@ class TracedSparse:
     __hash__ = object.__hash__
 
     @property
-    def T(self) -> Any:
-        return self.transpose()
-
-    @property
     def H(self) -> Any:
         return self.conjugate().transpose()
-
-    @property
-    def real(self) -> Any:
-        return with_entries(self, np.real(self.data))
-
-    @property
-    def imag(self) -> Any:
-        return with_entries(self, np.imag(self.data))
-
-    def conjugate(self, copy: bool = True) -> Any:
-        return with_entries(self, np.conjugate(self.data)) if self.dtype.kind == "c" else self.copy()
-
-    conj = conjugate
-
-    def copy(self) -> Any:
-        return with_entries(numbered(self), np.copy(self.data))
-
-    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
-        if np.dtype(dtype) == self.dtype:
-            return self.copy() if copy else self
-        return with_entries(canonical(self), canonical(self).data.astype(dtype, casting=casting))
 
     def toarray(self, order: Any = None, out: Any = None) -> Array:
         if out is not None:
@@ -261,13 +215,6 @@ class TracedSparse:
             data = data.astype(np.sum(np.zeros(1, self.dtype)).dtype)
         return sum_over(self, axis, data)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-        axes = axes_of(axis, self.ndim)
-        count = np.prod(self.shape if axes is None else [self.shape[i] for i in axes])
-        inner = self.astype(np.float64, copy=False) if self.dtype.kind in "biu" else self
-        total = (inner * (1.0 / float(count))).sum(axis=axis, out=out)
-        return total if dtype is None else total.astype(dtype)
-
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Array:
         return self._most("max", axis, out, explicit)
 
@@ -285,9 +232,6 @@ class TracedSparse:
         if not explicit and shape_of(data)[0] < int(np.prod(self.shape)):
             data = joined([data, np.zeros(1, self.dtype)])
         return getattr(np, name)(data)
-
-    def trace(self, offset: int = 0) -> Array:
-        return np.sum(self.diagonal(offset))
 
     def sum_duplicates(self) -> None:
         self.__dict__.update(summed(self).__dict__)
@@ -319,7 +263,7 @@ class TracedSparse:
         return known(self).argmin(*args, **kwargs)
 
     def _with_data(self, data: Any, copy: bool = True) -> Any:
-        return with_entries(self, data)
+        return with_entries(numbered(self) if copy else self, data)
 
     def __getitem__(self, key: Any) -> Any:
         own = canonical(self)
@@ -372,35 +316,18 @@ def _moving(name: str, sums: bool) -> Callable[..., Any]:
     return move
 
 
-def _unary(name: str) -> Callable[..., Any]:
-    def entrywise(self: Any) -> Any:
-        own = canonical(self)
-        return with_entries(own, getattr(np, name)(own.data))
-
-    entrywise.__name__ = entrywise.__qualname__ = name
-    return entrywise
-
-
 for _name in ("transpose", "reshape", "_broadcast_to"):
     setattr(TracedSparse, _name, _moving(_name, sums=False))
 for _name in ("tocsr", "tocsc", "tocoo", "tobsr", "todia", "diagonal", "_getrow", "_getcol", "getrow", "getcol"):
     setattr(TracedSparse, _name, _moving(_name, sums=_name != "tocoo"))
-for _name in (
-    "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "rint", "sign", "expm1", "log1p",
-    "deg2rad", "rad2deg", "floor", "ceil", "trunc", "sqrt",
-):  # fmt: skip
-    setattr(TracedSparse, _name, _unary(_name))
 
-_PATTERN_ONLY = frozenset(
-    [
-        "T", "H", "shape", "ndim", "nnz", "size",
-        "format", "dtype", "data", "indices", "indptr", "offsets",
-        "coords", "row", "col", "blocksize", "asformat", "get_shape",
-        "set_shape", "getformat", "getnnz", "getmaxprint", "has_canonical_format", "has_sorted_indices",
-        "check_format", "maxprint", "getH", "asfptype",
-    ]
-)  # fmt: skip
-"""Attributes for which SciPy's code runs, on the pattern or with the methods that are defined here."""
+_SCIPYS = frozenset(vars(_data._data_matrix)) | {
+    "T", "H", "shape", "ndim", "nnz", "size", "format", "dtype", "data", "indices", "indptr", "offsets", "coords",
+    "row", "col", "blocksize", "asformat", "get_shape", "set_shape", "getformat", "getnnz", "getmaxprint",
+    "has_canonical_format", "has_sorted_indices", "check_format", "maxprint", "getH", "asfptype", "real", "imag",
+    "conj", "mean", "trace",
+}  # fmt: skip
+"""Attributes for which SciPy's code runs: on the pattern, on the entries, or with the methods that are defined here."""
 
 
 def _resize(self: Any, *shape: Any) -> None:
@@ -420,7 +347,7 @@ def _own_class(scipy_kind: type) -> type:
         namespace["resize"] = _resize
     for name in dir(scipy_kind):
         value = getattr(scipy_kind, name, None)
-        is_defined = name in vars(TracedSparse) or name in _PATTERN_ONLY or name in namespace
+        is_defined = name in vars(TracedSparse) or name in _SCIPYS or name in namespace
         if not name.startswith("_") and not is_defined and callable(value):
             namespace[name] = _refusing(name)
     for name, value in vars(TracedSparse).items():
@@ -501,7 +428,7 @@ def _register_trees() -> None:
 
 LIFTED = (
     "__matmul__", "__rmatmul__", "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__",
-    "__imul__", "__itruediv__", "__pow__", "multiply", "dot", "power", "maximum", "minimum", "_matmul_dispatch",
+    "__imul__", "__itruediv__", "multiply", "dot", "power", "maximum", "minimum", "_matmul_dispatch",
     "_rmatmul_dispatch",
 )  # fmt: skip
 """Methods of SciPy's classes whose other operand may be traced."""

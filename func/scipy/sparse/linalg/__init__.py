@@ -23,11 +23,10 @@ from func.scipy.sparse.linalg.functions import (
 )
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
-from func.scipy.sparse.entry_arithmetic import matrix_power
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",
-    "is_sptriangular", "lgmres", "lobpcg", "lsmr", "lsqr", "matrix_power", "minres", "norm", "onenormest", "qmr",
+    "is_sptriangular", "lgmres", "lobpcg", "lsmr", "lsqr", "minres", "norm", "onenormest", "qmr",
     "spbandwidth", "spilu", "splu", "spsolve", "spsolve_triangular", "svds", "tfqmr",
 ]  # fmt: skip
 

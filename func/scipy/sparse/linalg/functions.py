@@ -15,73 +15,21 @@ from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Aval, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
+from func.interpreters.primitives.elementwise.table import root_power
 from func.interpreters.primitives.linalg.sparse import sparse_solve
-from func.scipy.sparse.entry_arithmetic import as_dense, known
-from func.scipy.sparse.linalg.eigen import Entries, product_at, svds
+from func.numpy.facts import root
+from func.scipy.kinds.traces import numpy_with, traces
+from func.scipy.sparse.entry_arithmetic import as_dense
+from func.scipy.sparse.linalg.eigen import Entries, product_at
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
-from func.scipy.sparse.patterns import canonical, entries, lifted, ones_like, scipy_class
+from func.scipy.sparse.patterns import canonical, lifted, ones_like, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES
 from func.transforms.custom import custom_jvp, stop_gradient
 from func.transforms.forward import jvp
 from func.transforms.outside import pure_callback
 
-
-def norm(x: Any, ord: Any = None, axis: Any = None) -> Array:
-    """scipy.sparse.linalg.norm of plain and traced matrices; the Frobenius norm of zeros has derivative zero."""
-    if not holds_traced(x):
-        return original(_linalg.norm)(x, ord, axis)
-    if not _scipy.issparse(x):
-        raise TypeError("input is not sparse. use numpy.linalg.norm")
-    own = canonical(lifted(x))
-    if axis is None and ord in (None, "fro", "f"):
-        return np.linalg.norm(entries(own)[1])
-    if axis is not None and not isinstance(axis, tuple):
-        if int(axis) != axis:
-            raise TypeError("'axis' must be None, an integer or a tuple of integers")
-        axis = (int(axis),)
-    axes = tuple(range(own.ndim)) if axis is None else axis
-    if not all([-own.ndim <= one < own.ndim for one in axes]):
-        raise ValueError(f"Invalid axis {axis!r} for an array with shape {own.shape!r}")
-    if len(axes) == 1:
-        return _vector_norm(own, ord, axes[0])
-    if len(axes) != 2:
-        raise ValueError("Improper number of dimensions to norm.")
-    if axes[0] % own.ndim == axes[1] % own.ndim:
-        raise ValueError("Duplicate axes given.")
-    return _matrix_norm(own, ord, axes)
-
-
-def _matrix_norm(own: Any, ord: Any, axes: Any) -> Array:
-    if ord in (None, "f", "fro"):
-        return np.linalg.norm(entries(own)[1])
-    if ord == 2:
-        return svds(own, k=1, solver="arpack", return_singular_vectors=False)[0]
-    if ord == -2:
-        raise NotImplementedError
-    if ord in (1, -1, np.inf, -np.inf):
-        sums = np.reshape(abs(own).sum(axis=axes[0] if abs(ord) == 1 else axes[1]), -1)
-        return np.max(sums) if ord > 0 else np.min(sums)
-    raise ValueError("Invalid norm order for matrices.")
-
-
-def _vector_norm(own: Any, ord: Any, axis: int) -> Array:
-    if ord in (np.inf, -np.inf):
-        raise UnsupportedFunctionError(
-            f"norm with ord={ord} along an axis has no version for traced entries{at_line()}\n"
-            f"Write np.linalg.norm(x.toarray(), {ord}, axis={axis})."
-        )
-    if ord == 0:
-        return np.ravel((known(own) != 0).sum(axis=axis))
-    if isinstance(ord, str):
-        raise ValueError("Invalid norm order for vectors.")
-    if ord == 1:
-        return np.reshape(abs(own).sum(axis=axis), -1)
-    power = 2 if ord is None else ord
-    sums = np.reshape(abs(own).power(power).sum(axis=axis), -1)
-    is_positive = sums > 0
-    safe = np.where(is_positive, sums, 1)
-    root = np.sqrt(safe) if power == 2 else np.power(safe, 1 / power)
-    return np.where(is_positive, root, 0)
+norm = traces(_linalg.norm, sqrt=root, np=numpy_with(power=root_power))
+"""Norms of zeros have derivative zero."""
 
 
 def _refuse_traced_operator(name: str, A: Any) -> None:
