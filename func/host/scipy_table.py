@@ -158,9 +158,9 @@ TABLE: dict[str, str] = {
         distance_matrix minkowski_distance minkowski_distance_p ~procrustes geometric_slerp
     """,
     "scipy.spatial.distance": """
-        braycurtis canberra cdist() chebyshev cityblock correlation cosine dice directed_hausdorff euclidean hamming
-        is_valid_dm is_valid_y jaccard jensenshannon mahalanobis minkowski num_obs_dm num_obs_y pdist() rogerstanimoto
-        russellrao ~seuclidean sokalsneath ~sqeuclidean squareform yule
+        ~braycurtis canberra cdist() chebyshev ~cityblock correlation cosine dice directed_hausdorff euclidean ~hamming
+        is_valid_dm ~is_valid_y jaccard jensenshannon mahalanobis minkowski ~num_obs_dm ~num_obs_y pdist()
+        rogerstanimoto russellrao ~seuclidean sokalsneath ~sqeuclidean squareform yule
     """,
     "scipy.spatial.transform": """
         -RigidTransform -RigidTransform.__mul__ -RigidTransform.__pow__ -RigidTransform.__setitem__

@@ -14,15 +14,15 @@ import scipy.fft as _scipy
 
 from func import numpy as fnp
 from func import special
-from func.host import scipy_hooks
-from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value
+from func.scipy.kinds.versions import version_of
 
 __all__ = ["fht", "fhtoffset", "ifht"]
 
 _LOG_2 = math.log(2)
 
 
+@version_of(_scipy.fht)
 def fht(a: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0) -> Array:
     """The fast Hankel transform of the last axis, as scipy.fft.fht.
 
@@ -32,8 +32,6 @@ def fht(a: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0)
     >>> bool(np.allclose(gradient, gradient[0]))
     True
     """
-    if not holds_traced((a, dln, mu, offset, bias)):
-        return _scipy.fht(a, dln, mu, offset, bias)
     a = fnp.asarray(a)
     j = _places(a.shape[-1])
     biased = a * fnp.exp(-bias * (j * dln))
@@ -41,10 +39,9 @@ def fht(a: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0)
     return transformed * fnp.exp(-bias * (j * dln + offset))
 
 
+@version_of(_scipy.ifht)
 def ifht(A: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0) -> Array:
     """The inverse of `fht`."""
-    if not holds_traced((A, dln, mu, offset, bias)):
-        return _scipy.ifht(A, dln, mu, offset, bias)
     A = fnp.asarray(A)
     j = _places(A.shape[-1])
     biased = A * fnp.exp(bias * (j * dln + offset))
@@ -52,10 +49,9 @@ def ifht(A: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0
     return _transformed(biased, factors) * fnp.exp(bias * (j * dln))
 
 
+@version_of(_scipy.fhtoffset)
 def fhtoffset(dln: Array, mu: Array, initial: Array = 0.0, bias: Array = 0.0) -> Array:
     """The offset of low ringing close to `initial`, as scipy.fft.fhtoffset; the number of whole turns is constant."""
-    if not holds_traced((dln, mu, initial, bias)):
-        return scipy_hooks.original(_scipy.fhtoffset)(dln, mu, initial, bias)
     y = math.pi / (2 * dln)
     above = special.loggamma((mu + 1 + bias) / 2 + 1j * y)
     below = special.loggamma((mu + 1 - bias) / 2 + 1j * y)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg as _scipy
 
 from func.backends.array_helpers.linalg import complex_dtype
-from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, concrete, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.linalg import checks
+from func.scipy.kinds.versions import version_of
 from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
 
 
+@version_of(_scipy.rsf2csf)
 def rsf2csf(T: Array, Z: Array, check_finite: bool = True) -> Any:
     """The complex Schur form (T, Z) of a real one (…, n, n), by a rotation for each block of two rows.
 
     The derivative is that of the rotations for these numbers.
     """
-    if not holds_traced((T, Z)):
-        return scipy_function("rsf2csf")(T, Z, check_finite)
     T, Z = checks.squares(T, "T", check_finite), checks.squares(Z, "Z", check_finite)
     if shape_of(T)[-1] != shape_of(Z)[-1]:
         raise ValueError(f"Input array shapes must match: Z: {shape_of(Z)} vs. T: {shape_of(T)}")
@@ -53,14 +53,12 @@ def _columns_turned(a: Array, rotation: Array, m: int) -> Array:
     return np.concatenate([a[:, : m - 1], a[:, m - 1 : m + 1] @ adjoint(rotation), a[:, m + 1 :]], 1)
 
 
+@version_of(_scipy.cdf2rdf)
 def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     """(wr, vr): the real block diagonal form (…, n, n) of eigenvalues w (…, n), and the vectors (…, n, n) for it.
 
     Complex pairs are not interleaved. The numbers decide which eigenvalues are complex, without a derivative.
     """
-    if not holds_traced((w, v)):
-        found: tuple[Array, Array] = scipy_function("cdf2rdf")(w, v)
-        return found
     checks.validated(w, "w")
     w, v = operand(w), checks.validated(v, "v")
     if len(shape_of(w)) < 1:

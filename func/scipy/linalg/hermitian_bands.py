@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg as _scipy
 
 from func import linalg as _dense
 from func.backends.array_helpers.linalg import real_dtype
@@ -21,6 +22,7 @@ from func.interpreters.primitives.linalg.matrices import cusps, from_triangle, l
 from func.interpreters.primitives.linalg.spectral import with_real_row
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.linalg import checks
+from func.scipy.kinds.versions import version_of
 from func.scipy.linalg.scipy_values import adjoint, by_equation, over_batch, scipy_function
 from func.transforms.forward import jvp
 
@@ -47,15 +49,13 @@ def cho_solve_banded(cb_and_lower: Any, b: Array, overwrite_b: bool = False, che
     return checks.from_columns(solve_banded(cb, half, lower=0, upper=u), vector)
 
 
+@version_of(_scipy.cholesky_banded)
 def cholesky_banded(ab: Array, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factor (…, u + 1, n), as a band, of a Hermitian positive-definite band ab (…, u + 1, n).
 
     Its derivative is that of the elimination by columns, of n u² operations. Elements outside the matrix stay
     unchanged.
     """
-    if not holds_traced(ab):
-        out: Array = scipy_function("cholesky_banded")(ab, lower=lower, check_finite=check_finite)
-        return out
     ab = checks.matrices(ab, "ab", check_finite)
 
     def factor(ab: Any) -> Any:
@@ -197,6 +197,7 @@ def _count(band: Array, options: dict[str, Any], n: int) -> int:
     return len(scipy_function("eig_banded")(plain, eigvals_only=True, **options))
 
 
+@version_of(_scipy.eigvals_banded)
 def eigvals_banded(
     a_band: Array,
     lower: bool = False,
@@ -206,10 +207,5 @@ def eigvals_banded(
     check_finite: bool = True,
 ) -> Array:
     """The eigenvalues of eig_banded in ascending order."""
-    if not holds_traced(a_band):
-        out: Array = scipy_function("eigvals_banded")(
-            a_band, lower, select=select, select_range=select_range, check_finite=check_finite
-        )
-        return out
     w: Array = eig_banded(a_band, lower, True, False, select, select_range, 0, check_finite)
     return w

@@ -6,15 +6,16 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.linalg as _scipy
 from numpy.exceptions import ComplexWarning
 
 from func import linalg as _dense
-from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import checks
-from func.scipy.linalg.scipy_values import scipy_function
+from func.scipy.kinds.versions import version_of
 
 
+@version_of(_scipy.qr_multiply)
 def qr_multiply(
     a: Array,
     c: Array,
@@ -29,8 +30,6 @@ def qr_multiply(
     With `pivoting` also the permutation; `conjugate` takes the complex conjugate of Q. c is (…, k, m) or (m,) for
     "right", (…, min(m, n), k) or (min(m, n),) for "left".
     """
-    if not holds_traced((a, c)):
-        return scipy_function("qr_multiply")(a, c, mode, pivoting, conjugate)
     if mode not in ("left", "right"):
         raise ValueError(f"Mode argument can only be 'left' or 'right' but not '{mode}'")
     a, c = checks.matrices(np.atleast_2d(a), "a"), checks.vectors(c, "c")

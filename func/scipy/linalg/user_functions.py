@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg as _scipy
 
 from func import linalg as _dense
 from func.backends.array_helpers.linalg import complex_dtype
@@ -14,20 +15,19 @@ from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.linalg import checks
+from func.scipy.kinds.versions import version_of
 from func.scipy.linalg.scipy_values import by_equation, over_batch, scipy_function
 from func.transforms.closures import Closure
 from func.transforms.custom import custom_jvp
 from func.transforms.forward import jvp
 
 
+@version_of(_scipy.expm_cond)
 def expm_cond(A: Array, check_finite: bool = True) -> Array:
     """The relative condition number of the exponential of A (…, n, n) in the Frobenius norm.
 
     Source: N. Higham (2008), "Functions of Matrices", section 3.1: the 2-norm of the matrix of the derivative.
     """
-    if not holds_traced(A):
-        out: Array = scipy_function("expm_cond")(A, check_finite)
-        return out
     A = checks.squares(A, "A", check_finite)
     n = shape_of(A)[-1]
     basis = np.reshape(np.eye(n * n), (n * n, n, n))

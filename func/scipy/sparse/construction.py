@@ -11,6 +11,7 @@ import scipy.sparse as _scipy
 
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.scipy.kinds.versions import version_of
 from func.scipy.sparse.patterns import (
     canonical,
     entries,
@@ -109,10 +110,9 @@ def _as_sparse(value: Any) -> Any:
     return lifted(with_entries(template, np.reshape(array, -1)))
 
 
+@version_of(_scipy.kron)
 def kron(A: Any, B: Any, format: Any = None) -> Any:
     """scipy.sparse.kron of plain and traced entries."""
-    if not (holds_traced(A) or holds_traced(B)):
-        return original(_scipy.kron)(A, B, format)
     left, right = _as_sparse(A), _as_sparse(B)
     likes = [ones_like(part) if _scipy.issparse(own) else np.ones(part.shape) for part, own in ((left, A), (right, B))]
     template = original(_scipy.kron)(*likes, format)
@@ -125,11 +125,9 @@ def kron(A: Any, B: Any, format: Any = None) -> Any:
     return placed(template if template.format not in ("lil", "dok") else template.tocsr(), places, terms)
 
 
+@version_of(_scipy.find)
 def find(A: Any) -> tuple[Any, Any, Any]:
     """scipy.sparse.find: rows, columns and values of all entries, including those that are zero."""
-    if not holds_traced(A):
-        out: tuple[Any, Any, Any] = original(_scipy.find)(A)
-        return out
     template = ones_like(canonical(lifted(A))).tocoo()
     template.sum_duplicates()
     coords, data = entries(lifted(A))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial as _scipy
 
+from func.scipy.kinds.versions import version_of
 from func import numpy as fnp
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.host import scipy_hooks
@@ -20,10 +21,9 @@ from func.scipy.kinds.modules import public_module as _public_module
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p"]
 
 
+@version_of(_scipy.minkowski_distance_p)
 def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
     """The p-th power of the distances of x and y, broadcast, along the last axis; for p = ∞ the distances."""
-    if not holds_traced((x, y, p)):
-        return scipy_hooks.original(_scipy.minkowski_distance_p)(x, y, p)
     x, y = _points(x, y)
     size = fnp.abs(y - x)
     if not holds_traced(p) and p == np.inf:
@@ -34,10 +34,9 @@ def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
     return fnp.sum(fnp.where(nothing, 0.0, fnp.where(nothing, 1.0, size) ** p), axis=-1)
 
 
+@version_of(_scipy.minkowski_distance)
 def minkowski_distance(x: Array, y: Array, p: Any = 2.0) -> Array:
     """The distances of x and y, broadcast, along the last axis; their derivative at coinciding points is zero."""
-    if not holds_traced((x, y, p)):
-        return scipy_hooks.original(_scipy.minkowski_distance)(x, y, p)
     x, y = _points(x, y)
     power = minkowski_distance_p(x, y, p)
     if not holds_traced(p) and p in (1, np.inf):
@@ -54,6 +53,7 @@ def _points(x: Any, y: Any) -> tuple[Array, Array]:
     return fnp.astype(x, dtype, copy=False), fnp.astype(y, dtype, copy=False)
 
 
+@version_of(_scipy.distance_matrix)
 def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) -> Array:
     """The distances (m, n) of the rows of x (m, k) and of y (n, k); `threshold` is ignored.
 
@@ -63,21 +63,18 @@ def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) 
     array([[-1.2, -1.6],
            [ 1.2,  1.6]])
     """
-    if not holds_traced((x, y, p)):
-        return scipy_hooks.original(_scipy.distance_matrix)(x, y, p, threshold)
     x, y = fnp.asarray(x), fnp.asarray(y)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
     return minkowski_distance(x[:, None, :], y[None, :, :], p)
 
 
+@version_of(_scipy.geometric_slerp)
 def geometric_slerp(start: Array, end: Array, t: Array, tol: float = 1e-07) -> Array:
     """Points (…, d) of the great circle from start (d,) to end (d,), at the fractions t (…) of the way.
 
     The curve also depends on points off the sphere: through the plane of both, and the angle between them.
     """
-    if not holds_traced((start, end, t)):
-        return scipy_hooks.original(_scipy.geometric_slerp)(start, end, t, tol)
     start, end, t = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (start, end, t)]
     # SciPy checks the numbers, or stand-ins of the same shapes if they are unknown.
     values = [known_value(x) for x in (start, end)]

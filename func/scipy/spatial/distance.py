@@ -23,13 +23,13 @@ from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
 from func.scipy.kinds.modules import public_module as _public_module
-from func.scipy.kinds.traces import in_original
+from func.scipy.kinds.traces import TRACED_MATH, in_original, numpy_with, traces
+from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient
 
 __all__ = [
-    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "dice", "directed_hausdorff",
-    "euclidean", "hamming", "is_valid_dm", "is_valid_y", "jaccard", "jensenshannon", "mahalanobis", "minkowski",
-    "num_obs_dm", "num_obs_y", "pdist", "rogerstanimoto", "russellrao", "sokalsneath",
+    "canberra", "cdist", "chebyshev", "correlation", "cosine", "dice", "directed_hausdorff", "euclidean", "is_valid_dm",
+    "jaccard", "jensenshannon", "mahalanobis", "minkowski", "pdist", "rogerstanimoto", "russellrao", "sokalsneath",
     "squareform", "yule",
 ]  # fmt: skip
 
@@ -228,21 +228,15 @@ _IN_DOUBLE = ("dice", "euclidean", "rogerstanimoto", "russellrao", "sokalsneath"
 """The metrics whose distance of two vectors has double precision."""
 
 
-def _single(name: str, metric: Callable[..., Array], double: str = "", check: bool = False) -> Callable[..., Any]:
-    """The distance of two vectors; `double` names those that SciPy converts, `check` whether lengths must be equal."""
-    original = scipy_hooks.original(getattr(_scipy, name))
+def _single(name: str, metric: Callable[..., Array]) -> Callable[..., Any]:
+    """The distance of two vectors."""
 
     def distance(u: Array, v: Array, w: Any = None) -> Array:
-        if not holds_traced((u, v, w)):
-            return original(u, v, w)
-        u = _vector(u, np.float64 if "u" in double else None)
-        v = _vector(v, np.float64 if "v" in double else None)
-        if check and u.shape != v.shape:
-            raise ValueError("The 1d arrays must have equal lengths.")
+        u, v = _vector(u), _vector(v, np.float64 if name == "canberra" else None)
         result = metric(u, v, _weights(w))
         return fnp.astype(result, np.float64, copy=False) if name in _IN_DOUBLE else result
 
-    return _named(distance, name)
+    return version_of(getattr(_scipy, name))(_named(distance, name))
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -251,13 +245,9 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-braycurtis = _single("braycurtis", _braycurtis, "v")
-canberra = _single("canberra", _canberra, "v")
+canberra = _single("canberra", _canberra)
 chebyshev = _single("chebyshev", _chebyshev)
-cityblock = _single("cityblock", _cityblock)
-cosine = _single("cosine", _cosine)
 euclidean = _single("euclidean", _euclidean)
-hamming = _single("hamming", _hamming, check=True)
 jaccard = _single("jaccard", _jaccard)
 yule = _single("yule", _yule)
 dice = _single("dice", _dice)
@@ -266,10 +256,9 @@ russellrao = _single("russellrao", _russellrao)
 sokalsneath = _single("sokalsneath", _sokalsneath)
 
 
+@version_of(_scipy.minkowski)
 def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
     """The distance (Σ w |u - v|^p)^(1/p) of two vectors; p may be traced."""
-    if not holds_traced((u, v, p, w)):
-        return scipy_hooks.original(_scipy.minkowski)(u, v, p, w)
     u, v = [_vector(x) for x in (u, v)]
     distance = _minkowski(u, v, _weights(w), _checked_power(p))
     probe = scipy_hooks.original(_scipy.minkowski)(
@@ -278,33 +267,10 @@ def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
     return fnp.astype(distance, np.asarray(probe).dtype, copy=False)
 
 
-def correlation(u: Array, v: Array, w: Any = None, centered: bool = True) -> Array:
-    """One minus the correlation of two vectors, or without `centered` minus the cosine of their angle."""
-    if not holds_traced((u, v, w)):
-        return scipy_hooks.original(_scipy.correlation)(u, v, w, centered)
-    u, v = [_vector(x) for x in (u, v)]
-    if "c" in (u.dtype.kind, v.dtype.kind):
-        raise TypeError("`u` and `v` must be real.")
-    return _correlation(u, v, _weights(w), centered)
-
-
-def mahalanobis(u: Array, v: Array, VI: Array) -> Array:
-    """The root of (u - v)ᵀ VI (u - v), of the inverse covariance VI."""
-    if not holds_traced((u, v, VI)):
-        return scipy_hooks.original(_scipy.mahalanobis)(u, v, VI)
-    return _mahalanobis(_vector(u), _vector(v), fnp.atleast_2d(fnp.asarray(VI)))
-
-
-def jensenshannon(p: Array, q: Array, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Array:
-    """The Jensen-Shannon distance of two probability vectors along an axis, after their normalization."""
-    if not holds_traced((p, q, base)):
-        return scipy_hooks.original(_scipy.jensenshannon)(p, q, base, axis=axis, keepdims=keepdims)
-    p, q = fnp.asarray(p), fnp.asarray(q)
-    p, q = [x / fnp.sum(x, axis=axis, keepdims=True) for x in (p, q)]
-    middle = (p + q) / 2.0
-    divergence = fnp.sum(special.rel_entr(p, middle), axis=axis, keepdims=keepdims)
-    divergence = divergence + fnp.sum(special.rel_entr(q, middle), axis=axis, keepdims=keepdims)
-    return _root((divergence if base is None else divergence / fnp.log(base)) / 2.0)
+correlation = traces(_scipy.correlation, math=TRACED_MATH, np=numpy_with(clip=_clipped))
+cosine = traces(_scipy.cosine, correlation=correlation)
+mahalanobis = traces(_scipy.mahalanobis, np=numpy_with(sqrt=root))
+jensenshannon = traces(_scipy.jensenshannon, np=numpy_with(sqrt=root))
 
 
 def _rows(x: Any, message: str) -> Array:
@@ -416,13 +382,12 @@ def pdist(X: Array, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any
     return _delivered(METRICS[name](X[i], X[j], **options), out)
 
 
+@version_of(_scipy.squareform)
 def squareform(X: Array, force: str = "no", checks: bool = True) -> Array:
     """The symmetric matrix (n, n) of condensed distances (n (n - 1) / 2,), and back.
 
     With `checks`, a matrix whose values are known must be symmetric, with zeros on its diagonal.
     """
-    if not holds_traced(X):
-        return scipy_hooks.original(_scipy.squareform)(X, force, checks)
     X = fnp.asarray(X)
     if force.lower() == "tomatrix" and X.ndim != 1:
         raise ValueError("Forcing 'tomatrix' but input X is not a distance vector.")
@@ -449,11 +414,9 @@ def squareform(X: Array, force: str = "no", checks: bool = True) -> Array:
     return X[np.triu_indices(X.shape[0], 1)]
 
 
+@version_of(_scipy.directed_hausdorff)
 def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, Array]:
     """The largest distance of a row of u from the rows of v, and the indices of both rows; `rng` is ignored."""
-    if not holds_traced((u, v)):
-        found: tuple[Array, Array, Array] = scipy_hooks.original(_scipy.directed_hausdorff)(u, v, rng)
-        return found
     u, v = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (u, v)]
     if u.shape[1] != v.shape[1]:
         raise ValueError("u and v need to have the same number of columns")
@@ -463,25 +426,13 @@ def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, 
     return _euclidean(fnp.take(u, i, axis=0), fnp.take(v, j, axis=0)), i, j
 
 
-def _of_values(name: str) -> Callable[..., Any]:
-    """A function that depends on values or shapes alone."""
-    original = scipy_hooks.original(getattr(_scipy, name))
+@version_of(_scipy.is_valid_dm)
+def is_valid_dm(D: Array, *args: Any, **kwargs: Any) -> Any:
+    """Whether a matrix is one of distances, which depends on its values."""
+    value = known_value(D)
+    if not is_plain_array(value) or np.ndim(value) != np.ndim(D):
+        raise ValueError("is_valid_dm looks at values, which are not known while they are batched or compiled")
+    return scipy_hooks.original(_scipy.is_valid_dm)(value, *args, **kwargs)
 
-    def look(x: Array, *args: Any, **kwargs: Any) -> Any:
-        value = known_value(x)
-        if not holds_traced(x):
-            return original(x, *args, **kwargs)
-        if is_plain_array(value) and np.ndim(value) == np.ndim(x):
-            return original(value, *args, **kwargs)
-        if name.endswith("_dm"):
-            raise ValueError(f"{name} looks at values, which are not known while they are batched or compiled")
-        return original(np.zeros(np.shape(x)), *args, **kwargs)
-
-    return _named(look, name)
-
-
-is_valid_dm, is_valid_y, num_obs_dm, num_obs_y = [
-    _of_values(name) for name in ("is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y")
-]
 
 __getattr__, __dir__ = _public_module(globals(), _scipy)

@@ -20,6 +20,7 @@ from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.interpreters.primitives.structural.shapes import reshape
+from func.scipy.kinds.versions import version_of
 from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.patterns import canonical, entries, lifted, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES
@@ -53,6 +54,7 @@ def _matching(own: Any, b: Array) -> None:
         raise ValueError(f"matrix - rhs dimension mismatch ({own.shape} - {(shape_of(b) or ('scalar',))[0]})")
 
 
+@version_of(_linalg.spsolve)
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """scipy.sparse.linalg.spsolve of plain and traced matrices and right-hand sides.
 
@@ -63,8 +65,6 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     >>> func.grad(lambda b: np.sum(scipy.sparse.linalg.spsolve(A, b)))(np.ones(2))
     array([0.375, 0.25 ])
     """
-    if not (holds_traced(A) or holds_traced(b)):
-        return original(_linalg.spsolve)(A, b, permc_spec, use_umfpack)
     own = compressed(A, "spsolve")
     is_sparse = _scipy.issparse(b)
     side = b.toarray() if is_sparse else as_dense(b)
@@ -78,6 +78,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     return CLASSES[scipy_class(A).__name__](x) if is_sparse else x
 
 
+@version_of(_linalg.spsolve_triangular)
 def spsolve_triangular(
     A: Any,
     b: Any,
@@ -87,8 +88,6 @@ def spsolve_triangular(
     unit_diagonal: bool = False,
 ) -> Array:
     """scipy.sparse.linalg.spsolve_triangular of plain and traced matrices and right-hand sides."""
-    if not (holds_traced(A) or holds_traced(b)):
-        return original(_linalg.spsolve_triangular)(A, b, lower, overwrite_A, overwrite_b, unit_diagonal)
     own = compressed(A, "spsolve_triangular")
     side = as_dense(b)
     if len(shape_of(side)) not in (1, 2):
@@ -198,20 +197,18 @@ def factorized(A: Any) -> Callable[[Any], Array]:
     return solve
 
 
+@version_of(_linalg.spilu)
 def spilu(A: Any, *args: Any, **kwargs: Any) -> Any:
     """scipy.sparse.linalg.spilu of the numbers; an incomplete factorization has no derivative."""
-    if not holds_traced(A):
-        return original(_linalg.spilu)(A, *args, **kwargs)
     raise UnsupportedFunctionError(
         f"spilu has no derivative: its choice of entries to drop depends on their values{at_line()}\n"
         "Make the preconditioner of a plain matrix, or use splu."
     )
 
 
+@version_of(_linalg.inv)
 def inv(A: Any) -> Any:
     """scipy.sparse.linalg.inv of a traced matrix; all elements of the inverse are entries."""
-    if not holds_traced(A):
-        return original(_linalg.inv)(A)
     if not _scipy.issparse(A):
         raise TypeError("Input must be a sparse array")
     own = compressed(A, "inv")

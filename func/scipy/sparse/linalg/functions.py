@@ -19,6 +19,7 @@ from func.interpreters.primitives.elementwise.table import root_power
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.numpy.facts import root
 from func.scipy.kinds.traces import numpy_with, traces
+from func.scipy.kinds.versions import version_of
 from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.linalg.eigen import Entries, product_at
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
@@ -62,10 +63,9 @@ def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, comp
     return (estimate, *([v] if compute_v else []), *([w] if compute_w else []))
 
 
+@version_of(_linalg.expm)
 def expm(A: Any) -> Any:
     """scipy.sparse.linalg.expm of a traced matrix; all elements of the exponential of a sparse one are entries."""
-    if not holds_traced(A):
-        return original(_linalg.expm)(A)
     if not _scipy.issparse(A):
         return _dense.expm(as_dense(A))
     return CLASSES[scipy_class(A).__name__](_dense.expm(A.toarray()))
