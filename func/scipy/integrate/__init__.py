@@ -12,7 +12,7 @@ from func.scipy.integrate.rules import qmc_quad
 from func.scipy.kinds.traces import TRACED_NUMPY as _TRACED_NUMPY
 from func.scipy.kinds.traces import traces as _traces
 from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 
 __all__: list[str] = [
     "complex_ode_set_initial_value", "cubature", "dblquad", "nquad", "nsum",

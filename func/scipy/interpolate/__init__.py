@@ -31,7 +31,7 @@ from func.scipy.interpolate import (
     scattered,
     through_points,
 )
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 
 _MODULES = (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecewise, scattered, through_points)
 globals().update(

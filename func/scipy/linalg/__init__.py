@@ -17,7 +17,7 @@ from __future__ import annotations
 import scipy.linalg as _scipy
 
 from func import linalg as _own
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded, eig_banded, eigvals_banded
 from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf

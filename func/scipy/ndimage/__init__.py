@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import scipy.ndimage as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.ndimage import compiled_filters as _compiled_filters
 from func.scipy.ndimage import splines as _splines
 from func.scipy.ndimage.linear_filters import gaussian_filter, gaussian_filter1d, generic_gradient_magnitude

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import scipy.optimize as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, milp, nnls
 from func.scipy.optimize.minima import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import scipy.signal as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.signal.adapted import (
     bilinear_zpk,
     cheb1ap,

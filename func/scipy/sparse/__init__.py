@@ -23,7 +23,7 @@ import scipy.sparse as _scipy
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.host import scipy_hooks
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.sparse.construction import (
     block_array,
     block_diag,

@@ -16,7 +16,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p"]
 

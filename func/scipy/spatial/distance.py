@@ -22,7 +22,7 @@ from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.kinds.traces import TRACED_MATH, in_original, numpy_with, traces
 from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import scipy.special as _scipy
 
 from func import special as _own
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 
 __all__ = list(_own.__all__)
 

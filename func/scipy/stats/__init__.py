@@ -37,7 +37,7 @@ from func.scipy.stats import sample_ranks as _sample_ranks
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.closed_tails import log1mexp as _log1mexp
 from func.host.patching import with_converters as _with_converters
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.special.protocol import implements_scipy as _implements_scipy
 
 _util = _private_module("scipy._lib._util")

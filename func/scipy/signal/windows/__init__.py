@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.signal.windows as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 
 __all__: list[str] = []
 

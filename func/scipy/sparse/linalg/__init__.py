@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import scipy.sparse.linalg as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.sparse.linalg.direct import factorized, inv, spilu, splu, spsolve, spsolve_triangular
 from func.scipy.sparse.linalg.eigen import eigs, eigsh, lobpcg, svds
 from func.scipy.sparse.linalg.functions import (

@@ -19,7 +19,7 @@ from typing import Any
 
 import scipy.spatial.transform as _scipy
 
-from func.scipy.kinds.modules import public_module as _public_module
+from func.scipy.kinds.public_modules import public_module as _public_module
 from func.scipy.spatial.transform import curves, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rotations import Rotation
