@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import scipy.fft as _scipy
-from scipy.fft._pocketfft.helper import _init_nd_shape_and_axes
 
 from func import numpy as fnp
 from func.host.interception import without_intercepted
@@ -18,6 +17,7 @@ from func.numpy import fft as _numpy
 from func.host import scipy_hooks as _scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from func.scipy.fft.cosine_sine import helper as _helper
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
 from func.scipy.kinds.public_modules import public_module as _public_module
 
@@ -87,7 +87,7 @@ def _axes(name: str) -> Callable[..., Any]:
         _refuse_plan(plan)
         x = array_of(x)
         last = real and s is None
-        lengths, places = _init_nd_shape_and_axes(x, s, axes)
+        lengths, places = _helper._init_nd_shape_and_axes(x, s, axes)
         if not places and real:
             raise ValueError("at least 1 axis must be transformed")
         if not places:

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.fft as _scipy
-from scipy.fft._pocketfft.helper import _init_nd_shape_and_axes
 
 from func import numpy as fnp
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
+helper = private_module("scipy.fft._pocketfft.helper")
 NORMS = {"backward": 0, "ortho": 1, "forward": 2}
 """The scaled part for each norm: the inverse, both by the root, the forward transform."""
 
@@ -205,7 +206,7 @@ def _of_axes(name: str) -> Callable[..., Any]:
         if not holds_traced(x):
             return original(x, type, s, axes, norm, overwrite_x, workers, orthogonalize=orthogonalize)
         x = array_of(x)
-        lengths, places = _init_nd_shape_and_axes(x, s, axes)
+        lengths, places = helper._init_nd_shape_and_axes(x, s, axes)
         for length, place in zip(lengths, places, strict=True):
             x = resized(x, length, place)
         return _transformed(x, places, name.removesuffix("n"), type, norm, orthogonalize)

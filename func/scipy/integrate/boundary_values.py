@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.integrate as _scipy
-from scipy.integrate import _bvp
 
 import func as _func
 from func.host.patching import with_converters
+from func.host.private_names import private_module
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
@@ -19,6 +19,8 @@ from func.numpy import asarray
 from func.scipy.integrate.numbers import Parameters, check_plain, numbers_of
 from func.scipy.kinds.traces import in_original
 from func.transforms.custom import stop_gradient
+
+_bvp = private_module("scipy.integrate._bvp")
 
 
 @with_converters

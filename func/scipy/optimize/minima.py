@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize as scipy_optimize
-from scipy.optimize import _optimize
 
+from func.host.private_names import private_module
 from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import NotDifferentiableError
 from func.scipy.kinds.traces import part
@@ -20,6 +20,7 @@ from func.transforms.forward import hvp
 from func.transforms.jacobians import hessian, jacobian
 from func.transforms.reverse import grad
 
+_optimize = private_module("scipy.optimize._optimize")
 TAKING_GRADIENT = frozenset(
     [
         "cg",

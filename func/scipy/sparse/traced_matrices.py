@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as _scipy
-from scipy.sparse import _data
 
 from func import tree
 from func.host.scipy_hooks import holds_traced, original
@@ -321,7 +320,8 @@ for _name in ("transpose", "reshape", "_broadcast_to"):
 for _name in ("tocsr", "tocsc", "tocoo", "tobsr", "todia", "diagonal", "_getrow", "_getcol", "getrow", "getcol"):
     setattr(TracedSparse, _name, _moving(_name, sums=_name != "tocoo"))
 
-_SCIPYS = frozenset(vars(_data._data_matrix)) | {
+_ENTRYWISE = [name for base in _scipy.csr_array.__mro__ if base.__name__ == "_data_matrix" for name in vars(base)]
+_SCIPYS = frozenset(_ENTRYWISE) | {
     "T", "H", "shape", "ndim", "nnz", "size", "format", "dtype", "data", "indices", "indptr", "offsets", "coords",
     "row", "col", "blocksize", "asformat", "get_shape", "set_shape", "getformat", "getnnz", "getmaxprint",
     "has_canonical_format", "has_sorted_indices", "check_format", "maxprint", "getH", "asfptype", "real", "imag",
