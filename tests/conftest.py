@@ -1,5 +1,4 @@
-"""What every test runs under: one BLAS thread per worker, a cache of its own, repeatable random examples, a device or a
-skip."""
+"""The settings of every test: one BLAS thread and one cache per worker, repeatable examples, a device or a skip."""
 
 import atexit
 import functools

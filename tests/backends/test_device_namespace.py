@@ -1,4 +1,4 @@
-"""What a device lacks is computed on the host, loudly; what it has in another way is made NumPy's."""
+"""The host computes a device's missing functions, loudly; functions that differ are made NumPy's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_names_that_nobody_has() -> None:
 @pytest.mark.parametrize("ufunc", [pytest.param(ufunc, id=path) for path, ufunc in completed()])
 @pytest.mark.filterwarnings("ignore::func.errors.HostComputationWarning")
 def test_dtypes_are_those_of_the_host(ufunc: Any) -> None:
-    """For all dtypes of two operands, and for Python scalars beside them, value and dtype are NumPy's or SciPy's."""
+    """For all dtypes of two operands, and with Python scalars, value and dtype are NumPy's or SciPy's."""
     host = ufunc._on_host.function
     numbers: list[Any] = [*[np.array([1, 1], dtype) for dtype in DTYPES], 1, 1.0]
     for operands in itertools.product(numbers, repeat=min(host.nin, 2)):

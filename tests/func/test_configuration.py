@@ -27,7 +27,7 @@ def settings_restored() -> Iterator[None]:
 
 
 def run(code: str, **environment: str) -> str:
-    """What a fresh Python prints."""
+    """The output of a fresh Python."""
     variables = os.environ | {"PYTHONPATH": str(ROOT)} | environment
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

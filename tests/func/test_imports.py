@@ -1,5 +1,4 @@
-"""`import func` imports next to nothing; the first use of a public name, or of a module of the package, imports the
-rest, from any thread, and whatever was imported before."""
+"""`import func` imports next to nothing. The first use of a public name or module imports the rest, from any thread."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ LATE = (
 
 
 def run(script: str) -> str:
-    """What a fresh process prints."""
+    """The output of a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -160,7 +159,7 @@ print(func.jit(func.grad(np.sin))(0.0), func.tensor([1.0, 2.0]).sum().item(), fu
 
 @pytest.mark.parametrize("name", sorted(module.name for module in pkgutil.iter_modules(func.__path__, "func.")))
 def test_no_module_is_imported_twice(name: str) -> None:
-    """Two modules of one name would each have classes, tables and settings of their own."""
+    """Two modules of one name would each have their own classes, tables and settings."""
     script = f"""
 import func
 import {name} as first
@@ -223,7 +222,7 @@ def test_names_that_do_not_exist_are_refused() -> None:
 
 
 def test_late_functions_are_where_the_table_says() -> None:
-    """The table of func.numpy has every function of func's in it, and NumPy's functions are found by it."""
+    """The table of func.numpy has every function of func's, and finds NumPy's functions."""
     import numpy as np
 
     from func.interpreters.host.public_functions import behind
@@ -331,6 +330,6 @@ print("func.errors" in sys.modules)
 
 @pytest.mark.parametrize("code", ["np.r_[x, 1.0]", "np.c_[x, x]", "np.r_[0:3, x[:1]]"])
 def test_concatenators_of_numpy_need_no_other_name(code: str) -> None:
-    """np.r_ is no function that NumPy would pass on: it is replaced, by a module that nobody has imported yet."""
+    """np.r_ is not a function that NumPy passes on: a module that nobody has imported yet replaces it."""
     script = f"import numpy as np, func\nprint(func.grad(lambda x: np.sum({code} * 2))(np.ones(3)).sum())"
     assert float(run(script)) in (2.0, 6.0, 12.0)

@@ -1,4 +1,4 @@
-"""What notebooks show: tables, pictures, and names that are text whatever is in them."""
+"""The display in notebooks: tables, pictures, and names that are text whatever their characters."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is asked of CuPy exists there, and what goes wrong with a device has a named error."""
+"""The required names of CuPy exist, and each failure of a device has a named error."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def weighted(f: Callable[[Any], Any], weights: Any) -> Callable[[Any], Any]:
 
 
 def calls_of(device: HostDevice, call: Callable[[], Any]) -> int:
-    """How many times something was started on the device; what the double computes by itself is not among it."""
+    """How many times something started on the device, without the double's own computations."""
     before = device.calls
     call()
     return device.calls - before

@@ -70,7 +70,7 @@ def test_registers_lower_the_occupancy() -> None:
 
 
 def test_no_row_of_the_benchmark_runs_on_one_thread() -> None:
-    """What the benchmark runs has a parallel form: none of its kernels takes longer than its bytes and its work ask."""
+    """Programs of the benchmark have a parallel form: no kernel takes longer than its bytes and its work need."""
     from benchmarks.devices.predicting import stored
 
     for prediction in [each for each in stored() if not each.bound.startswith("starts")]:

@@ -130,7 +130,7 @@ def test_long_chains_are_cut() -> None:
 
 
 def _of_rows(x: Any) -> Any:
-    """The chain in a block beside other steps, whose functions share their memory."""
+    """The chain in a block with other steps, whose functions share their memory."""
     return func.scan(lambda c, r: (_long_chain(c * r), r), x, np.cos(np.arange(3.0)))[0]
 
 

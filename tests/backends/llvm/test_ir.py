@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code 
 
 
 def normal_form(source):
-    """What LLVM has read, with local names by the order in which they appear."""
+    """LLVM's reading of a text, with local names in the order of their appearance."""
     lines, names = [], {}
     source = re.sub(r" alignstack\(\d+\)", "", source)  # it is the module's here, llvmlite knows it of functions
     for line in str(llvm.parse_assembly(source, llvm.create_context())).splitlines():

@@ -1,4 +1,4 @@
-"""LLVM without llvmlite's Python code: what it says and emits is what llvmlite says and emits."""
+"""LLVM without llvmlite's Python code: its messages and its code are llvmlite's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_signatures_are_llvmlites(name: str) -> None:
 
 
 def _kind(kind: Any) -> tuple[bool, int]:
-    """Whether a type is a pointer, and its size: what the call convention sees of it."""
+    """Whether a type is a pointer, and its size: the call convention depends on them."""
     is_pointer = kind in (ctypes.c_void_p, ctypes.c_char_p) or hasattr(kind, "contents")
     return is_pointer, ctypes.sizeof(kind)
 

@@ -1,5 +1,4 @@
-"""The loader of object code: what LLVM's own linker computes, memory that is never writable and executable at once, and
-nothing but Unloadable for whatever a file may hold."""
+"""The loader of object code: LLVM's own results, memory never writable and executable, Unloadable as the only error."""
 
 from __future__ import annotations
 
@@ -210,7 +209,7 @@ print(bool(generators), step.lower(w, x, y) is not None)
 
 
 def run_fresh(script: str, **variables: str) -> str:
-    """What a fresh process prints."""
+    """The output of a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -191,7 +191,7 @@ def test_the_pool_is_made_once() -> None:
 
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a fresh Python makes of the script."""
+    """The output of the script in a fresh Python."""
     start = "import os, threading\nfrom tests.support.pool_tasks import *\nfrom func.backends import thread_count\n"
     variables = os.environ | {"PYTHONPATH": str(ROOT), "FUNC_NUM_THREADS": "2"} | environment
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", start + script]

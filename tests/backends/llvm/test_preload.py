@@ -1,4 +1,4 @@
-"""LLVM's library is loaded beside Python's work, and modules of one program are generated side by side."""
+"""LLVM's library loads while Python works, and several threads generate the modules of one program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(early is not None and early._begun, "llvmlite.binding" in sys.modules)
 
 
 def fresh(folder: Path | str, before: str = "", after: str = "") -> list[str]:
-    """What a fresh process prints that compiles a function."""
+    """The output of a fresh process that compiles a function."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": str(folder)}
     command = [sys.executable, "-W", "error", "-c", STATE.format(before=before, after=after)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -106,7 +106,7 @@ def test_results_do_not_depend_on_threads(blocked: list[Any]) -> None:
 
 
 def test_results_do_not_depend_on_other_rows(blocked: list[Any]) -> None:
-    """A row has the same value wherever it lies in a block, beside whatever numbers."""
+    """A row has the same value at every place in a block, next to any numbers."""
 
     @func.jit
     def rows(x: Any) -> Any:

@@ -1,5 +1,4 @@
-"""Products with few rows or few terms that native code multiplies by itself: against exact sums, in every order in
-memory, by chunks, and without a look at memory beside the matrices."""
+"""Native code's own products with few rows or terms: exact sums, any order in memory, chunks, no reads outside."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def code(request: pytest.FixtureRequest) -> Any:
 
 
 def surrounded(array: Any, order: str, beside: float = np.nan) -> Any:
-    """The matrix in the middle of one that has other numbers beside it."""
+    """The matrix in the middle of one with other numbers around it."""
     whole = np.full((array.shape[0] + 5, array.shape[1] + 3), beside, array.dtype, order=order)  # type: ignore[call-overload]
     part = whole[2:-3, 1:-2]
     part[...] = array

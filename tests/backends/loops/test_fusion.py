@@ -1,4 +1,4 @@
-"""A fuser turns array operations into loop nests: which nest and stage takes them, and what reaches memory."""
+"""A fuser turns array operations into loop nests: the nest and the stage of each, and the writes to memory."""
 
 from __future__ import annotations
 

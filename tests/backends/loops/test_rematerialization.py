@@ -108,7 +108,7 @@ def test_expensive_values_are_stored() -> None:
 
 
 def test_large_results_are_written_over_operands() -> None:
-    """Chains of large products and elementwise code need two matrices beside the operand's."""
+    """Chains of large products and elementwise code need two matrices in addition to the operand."""
     x = RNG.normal(size=(400, 400))
 
     def chain(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions that share most of their work: what kernels with both of one argument compute."""
+"""Functions that share most of their work: the computations of kernels with both of one argument."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def in_loops(x: Any) -> Any:
 
 
 def counts(f: Any, x: Any) -> tuple[int, int]:
-    """How often the kernels have tanh alone, and beside its derivative."""
+    """How often the kernels have tanh alone, and with its derivative."""
     text = str(func.jit(f).lower(x).kernels)
     return text.count("= tanh("), text.count("= tanh_with_sech_squared(")
 

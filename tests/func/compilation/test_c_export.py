@@ -736,7 +736,7 @@ ANGLES = np.array([0.3, -0.0, 0.0, 1e-300, np.pi, 355.0, 1e5, -524288.5, 1e22, -
 
 
 def turned(carry: Any, x: Any) -> Any:
-    """A step whose angle is carried, beside what follows from its sine."""
+    """A step that carries its angle and values that follow from its sine."""
     angle, place = carry
     return (angle + x, place + np.cos(angle) * x), np.sin(angle) + angle
 

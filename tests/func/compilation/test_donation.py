@@ -1,4 +1,4 @@
-"""Donated arrays: which ones may be written to."""
+"""Donated arrays: the ones that compiled code may write to."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ PARAMS = {"w": np.linspace(-1, 1, 15).reshape(5, 3), "b": [np.ones(3), np.float3
 
 
 def module(text: str) -> dict[str, Any]:
-    """What the text defines; it may import nothing of func."""
+    """The names that the text defines; it may import nothing of func."""
     lines = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
     imported = {alias.name for node in lines for alias in node.names if isinstance(node, ast.Import)}
     assert {name.split(".")[0] for name in imported} <= ALLOWED

@@ -1,4 +1,4 @@
-"""What `lower` and `profile` of jitted functions show, and the warning where native code cannot be made."""
+"""The texts of `lower` and `profile` of jitted functions, and the warning if native code is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jit: what it caches, what it refuses, and that every composition with it agrees with the plain function."""
+"""jit: its cache, its refusals, and the agreement of every composition with the plain function."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_cache_is_bounded() -> None:
 
 
 def test_numbers_and_arrays_of_one_dtype_have_programs_of_their_own() -> None:
-    """A number beside single precision gives single precision, an array of doubles does not, also if it is traced."""
+    """A number with single precision gives single precision, an array of doubles does not, also if it is traced."""
     x = np.ones(3, np.float32)
     inner = func.jit(lambda x, s: x * s)
     outer = func.jit(lambda x, s: inner(x, s))

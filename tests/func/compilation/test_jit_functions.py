@@ -26,7 +26,7 @@ COMPLEX = {
     "linalg.fractional_matrix_power", "linalg.logm", "linalg.signm", "linalg.sqrtm",
     "np.linalg.eig", "np.linalg.eigvals",
 }  # fmt: skip
-"""Functions that return real numbers where all of them are real: staged, they are complex."""
+"""Functions that return real numbers if all of them are real: traced, the results are complex."""
 
 
 def same(got: Any, wanted: Any, rtol: float = 1e-9) -> None:

@@ -1,4 +1,4 @@
-"""func.memory: what NumPy and compiled programs have in memory, as numbers, text and pictures."""
+"""func.memory: the memory of NumPy and of compiled programs, as numbers, text and pictures."""
 
 import pickle
 import tracemalloc
@@ -59,7 +59,7 @@ EAGER: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.fixture(autouse=True)
 def values_of_numpy() -> Iterator[None]:
-    """No backward pass is code: what is planned and what is measured are the arrays of the same calls."""
+    """No backward pass is code: the plan and the measurement are of the arrays of the same calls."""
     with func.config.override(compile_backward=False):
         yield
 

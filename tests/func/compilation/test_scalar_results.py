@@ -1,4 +1,4 @@
-"""What has no axes is a scalar after jit, whichever compiler made the code."""
+"""A result without axes is a scalar after jit, with every compiler."""
 
 from __future__ import annotations
 

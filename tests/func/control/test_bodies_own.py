@@ -15,7 +15,7 @@ SINGULAR = np.zeros((2, 2))
 
 
 def counted(function: Callable[..., Any], *args: Any) -> tuple[Any, int]:
-    """What the second call gives, and how often it has appended to the list that is its first argument."""
+    """The result of the second call, and how often it has appended to the list that is its first argument."""
     seen: list[int] = []
     function(seen, *args)
     seen.clear()

@@ -1,4 +1,4 @@
-"""Checkpoints hold in traced loops, limits that an interval of checkpoints meets are met, plans are what calls need."""
+"""Checkpoints hold in traced loops, plans meet every possible limit, and calls need the planned memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAY = 8 * SIZE
 X = np.linspace(0.1, 0.9, SIZE)
 INNER, STEPS = 10, 24
 RESIDUALS, OTHERS = INNER, 10
-"""Arrays that a step keeps for its pullback, and those beside carries and residuals."""
+"""Arrays that a step keeps for its pullback, and those other than carries and residuals."""
 
 
 def body(c: Any) -> Any:

@@ -235,7 +235,7 @@ def composed(f: Function, names: tuple[str, ...]) -> Function:
 
 @functools.cache
 def expected(case: str, names: tuple[str, ...]) -> Any:
-    """What the plain Python version gives under the transforms."""
+    """The result of the plain Python version under the transforms."""
     return composed(CASES[case][1], names)(X)
 
 
@@ -473,7 +473,7 @@ def test_traced_code_gives_what_eager_code_gives(name: str) -> None:
 
 
 def test_numbers_closed_over_stay_numbers() -> None:
-    """A Python float beside single precision gives single precision, also where both are traced."""
+    """A Python float with single precision gives single precision, also if both are traced."""
 
     def f(scale: Any, xs: Any) -> Any:
         total = func.scan(lambda c, x: (np.sin(c * scale) + x, None), xs[0] * 0, xs)[0]

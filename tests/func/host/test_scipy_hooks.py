@@ -1,4 +1,4 @@
-"""SciPy's own functions on traced values: what calls reach func, and what programs without traced values notice."""
+"""SciPy's own functions on traced values: calls that reach func, and effects on programs without traced values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks by value in SciPy's code: while code is staged they pass, and other questions stay errors."""
+"""Checks by value in SciPy's code: they pass while func traces code, and other questions stay errors."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TWIST = np.array([[0.0, 1, 0], [-3, 0, 0], [0, 0, 0]])
 
 
 def symmetric(x: Any) -> Any:
-    """The Hermitian part: what functions of Hermitian matrices are given."""
+    """The Hermitian part, the argument of functions of Hermitian matrices."""
     return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
 
 

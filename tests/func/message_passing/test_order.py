@@ -38,7 +38,7 @@ class Noted(OneRank):
 
 
 def messages(function: Callable[..., Any]) -> list[str]:
-    """What a function of X sends, at its second call."""
+    """The messages of a function of X, at its second call."""
     ranks = Noted()
     with running_on(RankAxis("ranks", ranks, 0)):
         function(X)
@@ -93,7 +93,7 @@ def test_what_no_output_needs_is_dropped_when_it_is_traced() -> None:
 
 
 def test_a_gradient_that_is_nan_is_asked_for_once_more_by_all() -> None:
-    """The ranks agree, and the pass with structural zeros sends a mask beside each value."""
+    """The ranks agree, and the pass with structural zeros sends a mask with each value."""
 
     def f(x: Any) -> Any:
         inside = x * axis_index("ranks")

@@ -22,7 +22,7 @@ SECONDS = 60
 
 
 def launch(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program on so many processes, also of a machine with fewer cores; nothing is left behind."""
+    """Run a program on this many processes, also on a machine with fewer cores; it leaves nothing behind."""
     assert LAUNCHER is not None
     more: Sequence[str] = ()
     if "Open MPI" in subprocess.run([LAUNCHER, "--version"], capture_output=True, text=True).stdout:

@@ -1,4 +1,4 @@
-"""What func reads of running code is there under tracers, profilers, and tools of sys.monitoring."""
+"""func can read running code under tracers, profilers, and tools of sys.monitoring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of memory: what func's functions return lies in memory, and shares memory, as what NumPy's return."""
+"""The law of memory: results of func's functions lie in memory, and share memory, as NumPy's do."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def described(out: Any, x: Any) -> list[Any]:
 
 
 def observed(function: Callable[[Any], Any], x: Any, layout: str, mode: str) -> list[Any] | None:
-    """What the function returns in a mode; None where the values decide its shape."""
+    """The result of the function in a mode; None if the values decide its shape."""
     seen: list[Any] = []
 
     def looked(v: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Results that NumPy lays out by rules of their own: a write through `ravel` is seen in every mode as in NumPy."""
+"""Results that NumPy lays out by special rules: a write through `ravel` has NumPy's effect in every mode."""
 
 from __future__ import annotations
 

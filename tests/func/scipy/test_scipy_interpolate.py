@@ -405,7 +405,7 @@ def test_copies_and_pieces_that_are_set(name, library, copied):
 
 
 class Shifted(CubicSpline):
-    """A user's subclass, with a method of its own."""
+    """A user's subclass with a new method."""
 
     def __init__(self, x, y):
         super().__init__(x, y)
@@ -484,7 +484,7 @@ def test_smoothing(name):
 
 
 def test_cross_validation():
-    """The parameter is found to five digits, which differences with a large step and the derivative share."""
+    """SciPy finds the parameter to five digits, which differences with a large step and the derivative share."""
 
     def f(y):
         return scipy.interpolate.make_smoothing_spline(DATA_X, y)(AT_DATA)

@@ -296,7 +296,7 @@ def test_args_that_scipy_unpacks_may_be_a_list():
 @pytest.mark.parametrize("method", ["trf", "dogbox"])
 @pytest.mark.parametrize("points", [1, 2, 3])
 def test_fits_of_fewer_points_than_parameters_are_no_functions_of_the_data(points: int, method: str) -> None:
-    """Infinitely many parameters fit the data; which one SciPy returns depends on its steps."""
+    """Infinitely many parameters fit the data; the one that SciPy returns depends on its steps."""
     t = np.arange(1.0, points + 1)
 
     def model(x: Any, a: Any, b: Any, c: Any) -> Any:

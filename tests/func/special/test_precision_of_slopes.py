@@ -1,4 +1,4 @@
-"""Derivatives of special functions by one argument beside others of few digits: computed as precisely as the value."""
+"""Derivatives of special functions by one argument, with others of few digits, are as precise as the value."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_single_precision_stays_single(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:non-integer arg:DeprecationWarning")
 def test_dtypes_are_those_that_scipy_computes() -> None:
-    """Most are stated, so that a trace needs no SciPy; what is stated is compared with what SciPy gives."""
+    """Most are stated, so that a trace needs no SciPy; a comparison with SciPy checks the statements."""
     stated = 0
     for primitive in PRIMITIVES.values():
         if primitive.scipy is not None and isinstance(primitive, Pointwise):
@@ -732,7 +732,7 @@ def test_complex_polygamma_of_numbers_far_to_the_left_or_not_finite():
 
 
 def test_legendre_functions_beyond_one():
-    """Of an integer degree they are polynomials; of another one SciPy's values are those of no function."""
+    """For an integer degree they are polynomials; for others SciPy's values belong to no function."""
     slope = func.grad(lambda x, v: func.special.lpmv(0, v, x))
     np.testing.assert_allclose(slope(1.5, 2.0), 4.5)
     assert np.isnan(slope(14.0, 0.5))

@@ -35,7 +35,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def numpy_result(name: str, dtype: Any) -> Any:
-    """What NumPy computes of a sample in a dtype, or None where it does not take the dtype."""
+    """NumPy's result for a sample in a dtype, or None if it does not take the dtype."""
     call = FUNCTIONS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -182,7 +182,7 @@ def test_ties_split_evenly(case: int) -> None:
 
 
 def masked(f: Callable[[Any], Any], test: Callable[[Any], Any] = lambda x: x > 0) -> Callable[[Any], Any]:
-    """f where a test holds, zero elsewhere: what must have derivative zero at the point."""
+    """f where a test holds, zero elsewhere; its derivative at the point must be zero."""
     return lambda x: np.where(test(x), f(x), 0.0)
 
 

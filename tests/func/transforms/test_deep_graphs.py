@@ -1,4 +1,4 @@
-"""Deep graphs, threads, exceptions, memory: what must hold whatever is differentiated."""
+"""Deep graphs, threads, exceptions, memory: laws for every differentiated function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory limits: what they are written as, what is planned stays below them and is what NumPy takes."""
+"""Memory limits: their notations, and plans that stay below them and agree with NumPy's memory."""
 
 import functools
 import tracemalloc
@@ -15,7 +15,7 @@ from func.transforms.memory_limits import Planning, parse_bytes, planning, shown
 from tests.support.traced_memory import tracing
 
 PYTHON = 200_000
-"""Bytes that Python's own objects, tracers and frames among them, may take beside the arrays."""
+"""Bytes that Python's own objects, such as tracers and frames, may take in addition to the arrays."""
 RNG = np.random.default_rng(0)
 MATRIX = RNG.standard_normal((300, 200)) / 20
 POINT = RNG.standard_normal(200)
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 
 @pytest.fixture(autouse=True)
 def values_of_numpy() -> Iterator[None]:
-    """No backward pass is code: what is planned and what is measured are the arrays of the same calls."""
+    """No backward pass is code: the plan and the measurement are of the arrays of the same calls."""
     with func.config.override(compile_backward=False):
         yield
 
@@ -314,7 +314,7 @@ def test_a_checkpoint_that_cannot_be_cut() -> None:
 
 
 def test_a_plan_is_for_the_objects_among_the_arguments_too() -> None:
-    """Functions and options that are passed decide what is needed: each has a plan of its own."""
+    """Passed functions and options decide on the needed memory: each has its own plan."""
 
     def small(x: Any) -> Any:
         return np.sum(x)

@@ -1,4 +1,4 @@
-"""What user code writes, and what it may write to: results, arguments, buffers."""
+"""Writes of user code, and the arrays that it may write to: results, arguments, buffers."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ def test_loops_of_unknown_length() -> None:
 
 
 def test_curves() -> None:
-    """A curve that is no line: x(t) = exp(t), y(t) = 1 / (1 - t)."""
+    """A curve that is not a line: x(t) = exp(t), y(t) = 1 / (1 - t)."""
     series = [1.0] * 5, [float(math.factorial(k)) for k in range(1, 6)]
 
     def f(x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions with rules in Programs: their derivatives, and those that Programs take for numbers that are no numbers."""
+"""Functions with rules in Programs: their derivatives, and arguments that Programs must not take for numbers."""
 
 from __future__ import annotations
 

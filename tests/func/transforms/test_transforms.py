@@ -404,7 +404,7 @@ def test_checkpoint_policies(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "arrays"), [("none", 1), ("nothing", 1), ("names", 2), ("everything", 5)])
 def test_checkpoints_keep_what_their_policy_names(name: str, arrays: int) -> None:
-    """Beside the argument: one array that has the name, or the four of all steps."""
+    """Arrays other than the argument: one array that has the name, or the four of all steps."""
 
     def f(x: Any) -> Any:
         hidden = func.checkpoint_name(np.cos(x), "hidden")

@@ -317,7 +317,7 @@ def test_what_is_wrong_is_said(client: Any) -> None:
 def test_errors_of_a_client_that_is_being_closed_are_named(
     client: Any, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of the client's own errors comes first is chance: of a call, of a result, of cancelling the rest."""
+    """Chance decides which of the client's own errors comes first: of a call, of a result, of cancelling the rest."""
     other = distributed.Client(client.scheduler.address, set_as_default=False)
     whole = other.submit
 

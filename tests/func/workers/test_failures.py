@@ -1,4 +1,4 @@
-"""What goes wrong on workers: errors of chunks, functions that cannot travel, executors that are shut, dead workers."""
+"""Failures on workers: errors of chunks, functions that cannot travel, shut executors, dead workers."""
 
 from __future__ import annotations
 

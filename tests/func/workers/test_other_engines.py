@@ -1,4 +1,4 @@
-"""Executors that need a launcher or a cluster of their own: MPI's pool, and Ray by the class of the page."""
+"""Executors that need a launcher or a cluster: MPI's pool, and Ray by the class of the page."""
 
 from __future__ import annotations
 
