@@ -132,7 +132,7 @@ FUNCTIONS: dict[str, Callable[[Array], Any]] = {
 
 
 NOT_NATIVE = ("spectrum",)
-"""What has no native form as a whole: it is found out once, and walked from then on."""
+"""A pass without a native form: func detects it once, and walks it from then on."""
 
 
 def data(dtype: Any = np.float64) -> Array:
@@ -285,7 +285,7 @@ def test_computed_nan_stays() -> None:
 
 
 def test_numbers_and_identities_are_part_of_the_key() -> None:
-    """What differs in a number of Python, or in which operands are one array, is another program."""
+    """Another Python number, or other operands that are one array, make another program."""
     x, y = data(), data()
     for _ in range(3):
         for factor in (2.0, 3.0, -0.0, 0.0, 2):

@@ -190,7 +190,7 @@ def test_diagonals(shape: tuple[int, ...], order: Any) -> None:
 
 @pytest.mark.parametrize("place", ["factor", "diagonal", "solution"])
 def test_writes_that_are_not_recorded(place: str) -> None:
-    """They change numbers and no node: what was saved is no longer a part of the factor, in some calls."""
+    """They change numbers and no node: the saved value does not belong to the factor any more, in some calls."""
 
     def f(x: Any, number: float) -> Any:
         factor = np.linalg.cholesky(kernel(x))

@@ -1,4 +1,4 @@
-"""NaN-safe pullbacks: the check for NaN, what a stage is told, and when the NaN-safe form runs."""
+"""NaN-safe pullbacks: the check for NaN, the facts that a stage gets, and when the NaN-safe form runs."""
 
 from __future__ import annotations
 

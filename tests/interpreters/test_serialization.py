@@ -426,7 +426,7 @@ def test_a_pickle_in_an_array_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_compressed_members_are_refused(tmp_path: Path) -> None:
-    """A small file must not become a large program: what is read is no larger than the file."""
+    """A small file must not become a large program: reading allocates no more than the file's size."""
     path = tmp_path / "p"
     func.save(func.make_program(lambda x: x + np.zeros(1000))(np.ones(1000)), path)
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "small", "w", zipfile.ZIP_DEFLATED) as new:

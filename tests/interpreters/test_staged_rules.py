@@ -1,4 +1,4 @@
-"""Rules of general primitives that are staged once: what they give is what staging in each call gives."""
+"""Rules of general primitives that are traced once: their results are those of a trace in each call."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_large_constants_are_not_held() -> None:
 
 
 def test_rules_hold_no_data() -> None:
-    """A rule outlives the arrays of the call that has staged it."""
+    """A rule outlives the arrays of the call that has traced it."""
     x = [S + 1.0]
     watched = weakref.ref(x[0])
     for _ in range(3):
@@ -198,7 +198,7 @@ def test_rules_hold_no_data() -> None:
 
 
 def test_nan_traps() -> None:
-    """Structural zeros hold: what is not selected has no influence, whatever its partials are."""
+    """Structural zeros hold: an unselected value has no influence, whatever its partials are."""
 
     def products(x: Array) -> Any:
         return np.sum(np.where(x[0] > 0, np.cumprod(np.sqrt(x), 0)[0], 0.0))

@@ -144,7 +144,7 @@ def test_a_library_cannot_swallow_the_limit() -> None:
 
 
 def measured(bars: tuple[Bar, ...]) -> Result:
-    """Ours beside two peers and the work by hand."""
+    """Ours next to two peers and the work by hand."""
     times = {FUNC_JIT: 2.0, JAX_JIT: 4.0, HIPS: 8.0, BY_HAND: 1.0}
     rows = [
         Measurement(name, rounds=[value, value], first_call=value, peak=int(value)) for name, value in times.items()

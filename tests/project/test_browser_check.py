@@ -1,4 +1,4 @@
-"""tools/browser_check.py finds what a reader would see; where no Chromium is installed it says so and passes."""
+"""tools/browser_check.py finds a reader's problems; without Chromium it prints a note and passes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def browser() -> Iterator[browser_check.Browser]:
 
 
 def found_in(folder: Path, body: str, browser: browser_check.Browser) -> list[str]:
-    """What the browser finds in a page of this body."""
+    """The browser's findings in a page of this body."""
     (folder / "page.html").write_text(PAGE.format(body=body), encoding="utf-8")
     return list(browser_check.problems(folder, ["page.html"], browser))
 

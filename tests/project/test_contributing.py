@@ -40,7 +40,7 @@ np.testing.assert_allclose(compiled(x), scipy.special.cosm1(x), rtol=1e-14)
 
 
 def run(tree: Path, *arguments: str) -> str:
-    """What Python prints in the tree."""
+    """The output of Python in the tree."""
     environment = os.environ | {"PYTHONPATH": str(tree)}
     done = subprocess.run([sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

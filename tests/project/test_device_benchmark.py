@@ -1,4 +1,4 @@
-"""The benchmark on a device: what it writes, and what it says where there is none."""
+"""The benchmark on a device: its page, and its message without one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_job_has_a_prediction() -> None:
 
 
 class Clock:
-    """Seconds as they are told."""
+    """Seconds as the report prints them."""
 
     def __init__(self) -> None:
         self.released = 0

@@ -1,4 +1,4 @@
-"""What the reference documents of its imperative interface, in our own numbers."""
+"""The reference's documented imperative interface, in our own numbers."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_rows_of_readmes_features_are_read_at_a_glance() -> None:
 
 
 TARGETS = re.compile(r"(?i)\b(bars? (?:is|are|was|on|of)|wanted|missed|verdict|reached|targets?|was to take)\b")
-"""Words of the project's own aims, which are no answer for a reader."""
+"""Words of the project's own aims, which do not answer a reader."""
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/performance.md", "docs/comparison.md"])

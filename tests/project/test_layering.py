@@ -119,7 +119,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imported_modules(path: Path) -> set[str]:
-    """Everything that a file imports, as names of modules, and of members, which are no modules."""
+    """Everything that a file imports, as names of modules, and of members, which are not modules."""
     tree = ast.parse(path.read_text())
     for_types = {
         id(inner)

@@ -68,9 +68,9 @@ WITH_EXAMPLES = ("func", "func.autograd", "func.collectives", "func.debug", "fun
 def test_every_public_name_has_an_example_that_runs(module: str) -> None:
     """The doctests run with the tests. Modules need none, since they have pages.
 
-    Nor do the error classes, each of which has a program in docs/errors.md; and the functions of `func.numpy`,
-    `func.linalg`, `func.special` and `func.scipy` do what NumPy's and SciPy's of the same names do, whose documentation
-    has the examples: theirs show what is func's own.
+    Nor do the error classes, each of which has a program in docs/errors.md. The functions of `func.numpy`,
+    `func.linalg`, `func.special` and `func.scipy` do the same as NumPy's and SciPy's of the same names. Their
+    documentation has the examples; func's shows the additions.
     """
     namespace = importlib.import_module(module)
     without = [

@@ -30,7 +30,7 @@ def table_rows(page: str) -> list[list[str]]:
 
 
 def values_of_peer(library: str, programs: dict[str, str]) -> dict[str, Any]:
-    """What programs of another library give, by their names; one process runs them."""
+    """The results of another library's programs, by their names; one process runs them."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.peer_values", library],
         input=json.dumps(programs),

@@ -1,4 +1,4 @@
-"""Programs that `make types` checks with mypy and pyright: what transforms return has the function's parameters.
+"""Programs that `make types` checks with mypy and pyright: transformed functions have the function's parameters.
 
 A line with an ignore comment is an error that both must find: they also report comments that nothing needs.
 """

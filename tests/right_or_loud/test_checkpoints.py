@@ -1,4 +1,4 @@
-"""Checkpoints: they run once, find every traced value, and what is kept from inside them has its derivative."""
+"""Checkpoints: they run once, find every traced value, and values kept from inside them have their derivative."""
 
 from __future__ import annotations
 

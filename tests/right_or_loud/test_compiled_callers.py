@@ -48,7 +48,7 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
     "jit": lambda f: f(2.2),
     "vmap": lambda f: [f(2.2), f(2.3)],
 }
-"""What a function that func has a version of returns."""
+"""The result of a function that func has a version of."""
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,4 @@
-"""Other libraries' containers beside traced values: the right derivative, or an error that func words.
+"""Other libraries' containers with traced values: the right derivative, or an error that func words.
 
 Packages that are not installed are skipped; the extra `containers` has pandas and xarray.
 """
@@ -315,7 +315,7 @@ def test_a_list_times_a_whole_number_is_repeated(transform: str) -> None:
 
 
 def answers(value: Any) -> tuple[bool, ...]:
-    """What ordinary checks of type say of a value."""
+    """The answers of ordinary type checks about a value."""
     kinds = (np.ndarray, float, int, complex, numbers.Number, numbers.Real, np.floating, np.float64, np.generic)
     return (*[isinstance(value, kind) for kind in kinds], np.isscalar(value), np.iterable(value), callable(value))
 

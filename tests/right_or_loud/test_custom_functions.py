@@ -1,4 +1,4 @@
-"""Functions with rules of their own: they run once for a call, and every mode, level and order sees the rule."""
+"""Functions with custom rules: they run once for a call, and every mode, level and order sees the rule."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ AGAIN: dict[str, Callable[[Call], Call]] = {
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_a_forward_function_may_call_its_own_function(name: str) -> None:
-    """What the rule gets from such a call has the derivative of the rule, here the identity for round."""
+    """The rule's values from such a call have the derivative of the rule, here the identity for round."""
     straight = func.custom_vjp(np.round)
     straight.defvjp(lambda x: (straight(x), AGAIN[name](straight)(x)), lambda rounded, ct: (ct * rounded,))
     for around in (lambda f: f, func.jit):
@@ -550,7 +550,7 @@ def test_what_a_custom_gradient_returns_is_checked() -> None:
 
 
 def test_numbers_that_forward_reads() -> None:
-    """Reading is allowed; what is computed from it has a rule as an output, and none as an intermediate value."""
+    """Reading is allowed; computed values have a rule as an output, and none as an intermediate value."""
 
     def inputs(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -686,7 +686,9 @@ def test_gradients_of_dual_numbers_are_dual() -> None:
 
 
 class Scaled(Function):
-    """x² y, whose rules compute what needs_input_grad asks for alone; `seen` has what they and forward were told."""
+    """x² y, whose rules compute the results that needs_input_grad requests; `seen` has the flags of them and
+    forward.
+    """
 
     seen: ClassVar[list[tuple[bool, ...]]] = []
     in_forward: ClassVar[list[tuple[bool, ...]]] = []
@@ -708,7 +710,7 @@ class Scaled(Function):
 
 
 class ScaledForward(Scaled):
-    """The same with a rule of its own for forward mode."""
+    """The same with a separate rule for forward mode."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any) -> Any:

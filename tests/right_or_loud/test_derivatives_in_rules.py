@@ -1,4 +1,4 @@
-"""Rules of users that take derivatives themselves: what they stage is linear in all tangents, whatever is outside."""
+"""Custom rules that take derivatives themselves: their traces are linear in all tangents, whatever is outside."""
 
 from collections.abc import Callable
 from typing import Any

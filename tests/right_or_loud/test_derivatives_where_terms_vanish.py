@@ -1,4 +1,4 @@
-"""Derivatives at points where a formula has a term that vanishes, or a case of its own, and the function is analytic.
+"""Derivatives at points where a formula has a vanishing term, or a special case, and the function is analytic.
 
 Values there do not tell whether a derivative is lost, and nor do rules that are compared with themselves. So the truth
 is the polynomial through values of the function around the point.

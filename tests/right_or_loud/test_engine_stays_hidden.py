@@ -1,4 +1,4 @@
-"""Functions, methods and operators that are given wrong things outside of transforms show nothing of the engine."""
+"""Functions, methods and operators with wrong arguments outside of transforms show nothing of the engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODULES = (
     "func.scipy.spatial.distance", "func.scipy.spatial.transform", "func.scipy.stats", "func.special",
 )  # fmt: skip
 UNSAFE = re.compile(r"mathieu|squareform|^(lmbda|\w+_seq|pascal|invpascal|hilbert|invhilbert|hadamard|fiedler)$")
-"""Functions of SciPy's that crash on NaN or on arrays of objects, or take long for numbers that are no sizes."""
+"""Functions of SciPy's that crash on NaN or on arrays of objects, or take long for numbers that are not sizes."""
 WORDS = re.compile(r"PyTreeSpec|\bTracer\b|\bAval\b|\w+Interpreter\b|FlatFunction|<locals>|arguments\[|__call__")
 """Words of func's own code, and of the libraries behind it."""
 
@@ -58,7 +58,7 @@ KEYWORDS = ("axis", "dim", "keepdims", "out", "dtype", "order", "shape")
 
 
 def shown(call: Callable[[], Any]) -> str:
-    """What an error of a call shows of the engine: frames, or words of its text."""
+    """The traces of the engine in an error of a call: frames, or words of its text."""
     try:
         call()
     except Exception as error:
@@ -314,7 +314,7 @@ def test_trees_of_the_users_classes_are_shown_as_they_print() -> None:
 
 
 def attributes_of_arrays() -> dict[str, Any]:
-    """What the class of traced arrays defines, by name."""
+    """The definitions of the class of traced arrays, by name."""
     table = {name: value for kind in reversed(type(tensor(2)).__mro__) for name, value in vars(kind).items()}
     of_classes = {*vars(object), "__weakref__", "__slots__", "__module__"}
     return {name: x for name, x in table.items() if name not in of_classes and (name[0] != "_" or name[:2] == "__")}

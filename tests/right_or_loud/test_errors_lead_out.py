@@ -113,7 +113,7 @@ FUNCTIONS = {
 def test_no_frame_of_the_engine_is_shown(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whatever a public function is given, and whatever its result is given, errors show the user's frames alone."""
+    """For any argument of a public function or of its result, errors show the user's frames alone."""
     monkeypatch.chdir(tmp_path)  # some calls are right, and export to a file named x
     rng = random.Random(name)
     calls = [(), *[(value,) for value in VALUES], *itertools.product(VALUES, repeat=2)]
@@ -197,7 +197,7 @@ WAYS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("function", [_picked, _inverted])
 def test_errors_of_compiled_code_name_the_line(function: Callable[..., Any], way: str) -> None:
-    """What fails with the numbers of a later call has no frame of the user's: the line that computes it is noted."""
+    """A failure with the numbers of a later call has no frame of the user's: a note has the line that computes it."""
     call = WAYS[way](function)
     with pytest.raises((IndexError, np.linalg.LinAlgError)) as caught:
         call(X, 9)

@@ -1,4 +1,4 @@
-"""What five kinds of users write in their first hour works at once, or raises an error that holds the cure."""
+"""The first programs of five kinds of users work at once, or raise an error that contains the cure."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What a trace freezes: random numbers are noticed at the trace, other values with `check_frozen`."""
+"""Frozen values of a trace: func notices random numbers at the trace, other values with `check_frozen`."""
 
 import functools
 import os

@@ -155,7 +155,7 @@ def names(text: str) -> set[str]:
 
 @pytest.mark.parametrize(("name", "sample"), [case for case in ALL if case.values[1].params])  # type: ignore[union-attr]
 def test_parameters_become_literals_of_source(name: str, sample: Sample) -> None:
-    """Also without the check of parameters no text of theirs is code."""
+    """Also without the check of parameters, none of their text is code."""
     primitive = PRIMITIVES[name]
     inputs = tuple([Var(aval_of(arg)) for arg in sample.args])
     outs = primitive.aval(*[var.aval for var in inputs], **sample.params)

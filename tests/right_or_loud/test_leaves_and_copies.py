@@ -1,4 +1,4 @@
-"""Identity of leaves, copies and nodes: which tensor a gradient, a hook or a key belongs to."""
+"""Identity of leaves, copies and nodes: the tensor of a gradient, a hook or a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may leave a trace, decided by the value alone; refusals that name the user's line and what to write instead."""
+"""Values that may leave a trace, decided by the value alone; errors that name the user's line and the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No lock stays locked after an interrupt, and memory that calls keep is dropped beside calls of other threads."""
+"""No lock stays locked after an interrupt, and the memory of calls is dropped during calls of other threads."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ SUBSETS: list[dict[str, Any]] = [
 
 
 def in_signs_of(near: Any, v: Any) -> Any:
-    """Columns with the signs of others nearby, which drivers of LAPACK choose anew at each point."""
+    """Columns with the signs of others nearby; drivers of LAPACK choose new signs at each point."""
     return v * np.where(np.sum(abs(v - near) ** 2, 0) > np.sum(abs(v + near) ** 2, 0), -1, 1)
 
 

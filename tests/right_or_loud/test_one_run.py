@@ -1,4 +1,4 @@
-"""Rules of users run once: in a backward pass, whatever hooks and NaN are in it, and beside a vmap rule."""
+"""Custom rules run once: in a backward pass, whatever hooks and NaN are in it, and with a vmap rule."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ X = np.array([1.0, 2.0])
 
 
 class Log(list[str]):
-    """What ran, in order."""
+    """The runs, in order."""
 
     def of(self, call: Callable[[], Any]) -> str:
-        """What runs in a call."""
+        """The runs in a call."""
         self.clear()
         call()
         return "".join(self)

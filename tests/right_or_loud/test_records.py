@@ -38,7 +38,7 @@ class Slotted:
 
 
 class OfAttrs:
-    """What attrs makes of a class, as far as others see it."""
+    """An attrs class, as far as others see it."""
 
     __module__ = "attrs"
     __attrs_attrs__ = tuple(

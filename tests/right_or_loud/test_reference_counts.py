@@ -35,7 +35,9 @@ SHARED: dict[str, Any] = {
     "MATRIX": MATRIX,
     "TREE": TREE,
 }
-"""What calls share. Newer versions of Python and NumPy do not count the references to most, but those to arrays."""
+"""Objects that calls share. Newer versions of Python and NumPy do not count the references to most, but those to
+arrays.
+"""
 
 
 def jit(f: Callable[..., Any], **options: Any) -> Any:
@@ -152,7 +154,7 @@ def counts() -> list[int]:
 
 
 def growth(work: Callable[[], Any]) -> dict[str, int]:
-    """How the counts change; what changes them the first time alone is left out."""
+    """The changes of the counts, without those of the first time."""
     changed: dict[str, int] = {}
     for _ in range(3):
         before = counts()

@@ -121,7 +121,7 @@ UNDETERMINED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 
 @pytest.mark.parametrize("name", UNDETERMINED)
 def test_a_convention_has_no_further_derivative(name: str) -> None:
-    """NaN at the place of the convention, numbers beside it; None: what is off the diagonal is not finite."""
+    """NaN at the place of the convention, numbers elsewhere; None: elements off the diagonal are not finite."""
     f, x, expected = UNDETERMINED[name]
     for mode, hessian in HESSIANS.items():
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Static arguments of jit that compare equal but differ have programs of their own."""
+"""Static arguments of jit that compare equal but differ have separate programs."""
 
 import dataclasses
 import datetime

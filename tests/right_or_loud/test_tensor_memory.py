@@ -1,4 +1,4 @@
-"""Memory and history of tensors: what a write to a tensor, a view or an alias of it changes, and what it leaves."""
+"""Memory and history of tensors: the changes that a write to a tensor, a view or an alias makes, and does not make."""
 
 from __future__ import annotations
 

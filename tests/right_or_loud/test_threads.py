@@ -177,7 +177,7 @@ def _check_after(leave_early: Callable[[], None]) -> None:
 
 
 def test_one_context_of_a_function_in_many_backward_passes() -> None:
-    """Each pass has residuals of its own: recorded ones where it records, plain ones where it does not."""
+    """Each pass has its own residuals: recorded ones where it records, plain ones where it does not."""
 
     class Cube(func.autograd.Function):
         @staticmethod

@@ -202,7 +202,7 @@ def test_a_dual_level_may_be_left_in_another_thread() -> None:
 
 
 def partly_constant(x: Any) -> Any:
-    """x² is held constant: the Jacobian is diag(x²), the second derivatives are zero."""
+    """x² is constant: the Jacobian is diag(x²), the second derivatives are zero."""
     with func.no_grad():
         factor = x**2
     return factor * x

@@ -523,7 +523,7 @@ def test_compiled_types(name: str, compiler: str) -> None:
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("function", [np.convolve, np.correlate])
 def test_compiled_convolutions_with_infinite_kernels(function: Any, mode: str) -> None:
-    """What lies outside of a vector does not count, even where it would be zero times infinity."""
+    """Memory outside of a vector does not count, even where it would be zero times infinity."""
     for x, y in ((X, np.array([np.inf, 1.0])), (X[:1], np.array([np.nan, 1.0, -np.inf])), (X32, X32 / 0)):
         for compiler in ("numpy", "llvm"):
             got = func.jit(lambda x, y: function(x, y, mode), compiler=compiler)(x, y)

@@ -26,7 +26,7 @@ LAST_PLACE = 2.0**-7
 
 
 def assert_same(got: Any, want: Any, places: int = 0) -> None:
-    """Equal bit for bit, but for what a NaN is made of; `places` allows results that are so many numbers apart."""
+    """Equal bit for bit, except for the payload of a NaN; `places` allows results this number of numbers apart."""
     got, want = np.asarray(got), np.asarray(want)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     if got.dtype.kind == "c":

@@ -21,8 +21,9 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 def loaded(
     modules: Sequence[CModule], folder: Path, flags: Sequence[str] = (*STRICT, "-O1"), apart: bool = False
 ) -> list[CFunction]:
-    """The functions of modules of different names, compiled into one library: each module for itself if `apart`, else
-    with the helper functions that several of them have once, which takes a third of the time."""
+    """The functions of modules of different names, compiled into one library. If `apart`, each module is separate; else
+    shared helper functions occur once, which takes a third of the time.
+    """
     if apart:
         sources = [str(module.save(folder)[0]) for module in modules]
     else:

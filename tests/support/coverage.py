@@ -145,7 +145,7 @@ def check_complex(f: Callable[[Any], Any], plain: Callable[[Any], Any], x: Any, 
 
 
 def check_device(f: Callable[[Any], Any], x: Any, differentiable: bool) -> None:
-    """On arrays that refuse to become NumPy arrays: the same value, eager and staged, and the same pullback."""
+    """On arrays that refuse to become NumPy arrays: the same value, eager and traced, and the same pullback."""
     got = func.vmap(f)(to_device(x[None]))
     np.testing.assert_allclose(host(got)[0], f(x), rtol=1e-9, atol=1e-11)
     check_device_jit(f, x)
@@ -185,7 +185,7 @@ def assert_refused(f: Callable[[Any], Any], x: Any) -> None:
 
 
 def row(name: str) -> list[str]:
-    """What the table says of a function: the laws that hold; a law that is broken raises."""
+    """The table's row of a function: the laws that hold; a broken law raises."""
     call = FUNCTIONS[name]
     f, plain, x = smooth(call.function), smooth(call.plain or call.function), call.x
     differentiable = carries((call.plain or call.function)(x)) and has_derivative(f, x)

@@ -38,12 +38,12 @@ def public_name(row: str) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """What holds for a row."""
+    """The marks of a row."""
     return [NO if column in row.without else YES for column in COLUMNS]
 
 
 def notes(module: str) -> Mapping[str, str]:
-    """What the marks of a name do not say, such as arguments that are refused."""
+    """Facts about a name beyond its marks, such as arguments that raise an error."""
     return getattr(importlib.import_module(f"tests.support.scipy_{module.replace('.', '_')}"), "NOTES", {})
 
 
@@ -75,7 +75,7 @@ def section(module: str, rows: Mapping[str, Row], without: Mapping[str, str]) ->
 
 
 def _not_complete() -> str:
-    """What the page says of modules of which names are missing."""
+    """The page's sentence about modules with missing names."""
     if not INCOMPLETE:
         return "Every public name of these modules has a row or a reason."
     modules = ", ".join([f"`scipy.{module}`" for module in INCOMPLETE])

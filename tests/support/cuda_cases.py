@@ -100,7 +100,7 @@ def random_program(seed: int) -> tuple[RandomFunction, tuple[int, ...]]:
 
 
 def first_seeds(programs: int) -> list[int]:
-    """The first seeds that give so many programs, gradients counted."""
+    """The first seeds that give this number of programs, gradients counted."""
     seeds: list[int] = []
     while programs > 0:
         seeds.append(len(seeds))
@@ -170,8 +170,9 @@ def collect(device: HostDevice, cases: Sequence[Case], numbers: bool = True) -> 
 
 
 def check(case: Case) -> str:
-    """Compare the results on the device with those of native code: to the last bit where the plan says that operations
-    and their order are the same (the answer is EXACT), else as far as the dtypes allow (the answer is the reason)."""
+    """Compare the results on the device with those of native code. They agree to the last bit if the plan fixes
+    operations and order: the answer is EXACT. Otherwise they agree as the dtypes allow: the answer is the reason.
+    """
     reason = why_orders_differ(case.function, case.args)
     got = func.tree.leaves(case.function(*there(case.args)))
     for place, (own, want) in enumerate(zip(got, func.tree.leaves(case.function(*case.args)), strict=True)):

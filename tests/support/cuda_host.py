@@ -66,7 +66,7 @@ def built(source: str, folder: Path | None = None) -> ctypes.CDLL:
 
 
 class HostDevice:
-    """Runs at once what it is given; what is captured is a list of calls."""
+    """Runs its work at once; a capture is a list of calls."""
 
     def __init__(self, wrap: Callable[[Any], Any] = lambda array: array) -> None:
         self.wrap = wrap

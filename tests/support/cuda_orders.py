@@ -1,8 +1,8 @@
 """Programs whose results on a device are native code's to the last bit, found by what their plans say.
 
-Operations round alike on both sides: kernels have the same arithmetic without fused operations, and call the functions
-that native code calls (`host_functions.py`). What may differ is the order of sums and products, functions of complex
-numbers, and what a library computes.
+Operations round alike on both sides: kernels have the same arithmetic without fused operations, and call native code's
+functions (`host_functions.py`). The order of sums and products may differ, and so may functions of complex numbers and
+the results of a library.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def has_sums_in_order(nest: LoopNest) -> bool:
 
 
 def _starts_with_nothing(nest: LoopNest) -> bool:
-    """Whether the sums of rows are results by themselves: what they are added to is zero, and products are with one."""
+    """Whether the sums of rows are results by themselves: their addends are zero, and products are with one."""
     totals = {id(each.out): each.op for each in nest.code if isinstance(each, Reduce)}
     for each in nest.code:
         if isinstance(each, Apply) and any([id(x) in totals for x in each.args]):

@@ -1,4 +1,4 @@
-"""The tables of docs/cupy.md: what is computed on the host for arrays of CuPy.
+"""The tables of docs/cupy.md: functions that run on the host for arrays of CuPy.
 
 `python -m tests.support.cupy_page` writes them into the page; a test makes them again and compares.
 """

@@ -1,8 +1,8 @@
-"""What CuPy has of NumPy's and SciPy's names: the parameters of its functions, the loops of its ufuncs, its methods.
+"""CuPy's share of NumPy's and SciPy's names: the parameters of its functions, the loops of its ufuncs, its methods.
 
-`cupy_surface.json` was read from the CuPy that it names, which imports without a device;
-`python -m tests.support.cupy_surface` reads it anew. The double of a device has what is listed there and no more, and
-binds every call to the parameters.
+`cupy_surface.json` was read from the CuPy that it names, which imports without a device. `python -m
+tests.support.cupy_surface` reads it again. The double of a device has exactly its names, and binds every call to the
+parameters.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def stored() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def signature_of(path: str) -> inspect.Signature | None:
-    """What a function's arguments bind to; None where CuPy does not tell."""
+    """The arguments to which a function's call binds; None where CuPy does not tell."""
     module, _, name = path.rpartition(".")
     text = stored()[module][name]
     if not text.startswith("function ("):
@@ -132,7 +132,7 @@ Loop: TypeAlias = tuple[str, str] | None
 
 
 def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Loop:
-    """The loop that a call takes, None for what is no ufunc; raises as CuPy does where the call does not fit.
+    """The loop that a call takes, None without a ufunc; raises as CuPy does where the call does not fit.
 
     `dtype_of(argument)` is the dtype of an array of the device, None for everything else. CuPy takes the first loop to
     which the operands can be cast; Python scalars adapt.
@@ -192,7 +192,7 @@ def _rank(dtype: Any) -> int:
 
 
 def _adapts(scalar: Any, dtype: np.dtype[Any], highest: int) -> bool:
-    """Whether a Python scalar goes into a dtype: it adapts beside arrays of its kind or above."""
+    """Whether a Python scalar goes into a dtype: it adapts to arrays of its kind or above."""
     if _rank(type(scalar)) > highest:
         return np.can_cast(np.dtype(type(scalar)), dtype)
     return np.result_type(type(scalar)(0), dtype) == dtype

@@ -258,7 +258,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 library = Namespace(np)
-"""What CuPy is for its arrays."""
+"""CuPy's role for its arrays."""
 library.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
 library.scipy_ndimage = Namespace(scipy.ndimage)  # type: ignore[attr-defined]
 library.scipy_signal = Namespace(scipy.signal)  # type: ignore[attr-defined]

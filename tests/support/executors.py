@@ -1,4 +1,4 @@
-"""An executor for tests, which pickles what it is given, counts, and runs it in this process or in a pool."""
+"""An executor for tests, which pickles its tasks, counts, and runs them in this process or in a pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementary functions of the LLVM backend for one number, as functions of C: what kernels call on a processor.
+"""Elementary functions of the LLVM backend for one number, as C functions that kernels call on a processor.
 
 With them the text of a kernel computes what native code computes, to the last bit, wherever the operations and their
 order are the same.

@@ -100,7 +100,7 @@ def copied(value: Any) -> Any:
 
 
 def difference(got: Any, expected: Any, tolerance: float = 1e-9) -> str:
-    """What differs in structure, dtype, shape or value; empty if nothing does."""
+    """The difference in structure, dtype, shape or value; empty without one."""
     pairs = list(zip(leaves(got), leaves(expected), strict=False))
     if len(leaves(got)) != len(leaves(expected)):
         return f"{len(leaves(got))} arrays, not {len(leaves(expected))}"

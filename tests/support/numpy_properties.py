@@ -127,7 +127,7 @@ def _many(value: Any) -> tuple[Any, ...]:
 
 
 def check_refusal(call: Function, x: Any) -> None:
-    """What NumPy refuses is refused with NumPy's type of exception."""
+    """Where NumPy raises an exception, func raises one of its type."""
     try:
         call(x)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the programs of `tests/project/peer_programs.py` compute.
+"""The results of the programs of `tests/project/peer_programs.py`.
 
 `python -m tests.support.peer_values LIBRARY` runs programs of another library, away from the tests: these libraries
 start threads, and set warnings that are errors here. It prints a JSON object from rows to values.

@@ -22,8 +22,9 @@ DOUBLE = ir.DoubleType()
 
 
 def tasks_module() -> ir.Module:
-    """`mark` counts at its chunk's place, `meet` waits until as many chunks run as the first number says, `halve`
-    halves a float, `nest` calls the pool; `repeat` is a caller that calls it many times."""
+    """`mark` counts at its chunk's place, `meet` waits until the first number of chunks run, `halve` halves a float,
+    `nest` calls the pool. `repeat` is a caller that calls it many times.
+    """
     module = ir.Module("pool_tasks")
     ir.Function(module, ir.FunctionType(VOID, [POINTER, POINTER, WORD]), pool.SYMBOL)
 
@@ -73,7 +74,7 @@ def tasks() -> MachineCode:
 
 
 def parallel(task: str, data: Any, chunks: int, times: int = 1) -> None:
-    """Run the task on the ctypes array so many times; Python runs meanwhile."""
+    """Run the task on the ctypes array this number of times; Python runs meanwhile."""
     native("repeat", 4)(tasks().address(task), ctypes.addressof(data), chunks, times)
 
 

@@ -1,8 +1,8 @@
-"""Which forms every primitive has: `python -m tests.support.primitive_forms [NAME ...]` prints the table.
+"""The forms of every primitive: `python -m tests.support.primitive_forms [NAME ...]` prints the table.
 
-value: the kind of the primitive. jvp, pullback: how each derivative comes about. batch: a rule, or the driver of vmap.
-NumPy text, native: how many of its samples have the form. cost: operations per element, or a formula. samples: how
-many the generic tests look at.
+value: the kind of the primitive. jvp, pullback: the source of each derivative. batch: a rule, or the driver of vmap.
+NumPy text, native: how many of its samples have the form. The cost is operations per element, or a formula. The
+samples are those of the generic tests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Random functions of NumPy code, as source text: what a failure prints can be run.
+"""Random functions of NumPy code, as source text: you can run the text of a failure.
 
-Lines are drawn one by one and run at once on the arguments, so that shapes and magnitudes are known: what is too large,
-and comparisons that rounding could turn over, are left out.
+Lines are drawn one by one and run at once on the arguments, so that shapes and magnitudes are known. Large values, and
+comparisons that rounding could turn over, are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import func
 SIZES = [1, 2, 3, 5, 8, 17]
 LARGEST = 100.0
 APART = 1e-4
-"""What is compared, or moved to whole numbers, is at least so far from turning over."""
+"""The distance of compared or rounded values from turning over."""
 SMOOTH = [
     "np.sin({0})", "np.cos({0})", "np.tanh({0})", "-{0}", "np.square({0})", "np.exp(-np.abs({0}))", "np.abs({0})",
     "np.sqrt({0} * {0} + 0.5)", "np.log1p({0} * {0})", "np.arctan({0})", "1 / (1 + {0} * {0})", "{0} * 0.5", "{0} ** 2",
@@ -41,7 +41,7 @@ COMPLEX = [
     "{0} * np.sum(np.abs({0}) ** 2)", "np.angle({0} + 9)", "np.sqrt({0} + 9)", "np.log({0} + 9)", "np.linalg.norm({0})",
     "{0} / np.abs({0} + 9)", "np.prod({0} * 0.5)",
 ]  # fmt: skip
-"""What complex numbers go through."""
+"""The functions for complex numbers."""
 PRIMITIVES = [
     "np.sum({x}, axis={a}, keepdims={k})", "np.mean({x}, axis={a}, keepdims={k})",
     "np.max({x}, axis={a}, keepdims={k})", "np.min({x}, axis={a}, keepdims={k})",
@@ -120,7 +120,7 @@ class Maker:
         self.count = 0
 
     def make(self, length: int) -> RandomFunction:
-        """A function of so many lines."""
+        """A function of this number of lines."""
         names = [self._input() for _ in range(self.random.randint(1, 3))]
         args = [self.values[name] for name in names]
         kinds = [self.smooth, self.pair, self.pair, self.rows, self.normal, self.normal, self.slice, self.layout]

@@ -1,7 +1,7 @@
 """Random programs over a pool of rows, for tests that a rewritten program computes the same.
 
-Inputs are small integers, in floating point too, and every variable carries a bound: what is computed from sums and
-products alone is exact, so that its comparisons do not depend on the order of additions.
+Inputs are small integers, in floating point too, and every variable carries a bound. Sums and products alone are exact,
+so their comparisons do not depend on the order of additions.
 """
 
 from __future__ import annotations

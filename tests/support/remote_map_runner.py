@@ -5,5 +5,5 @@ from func.workers.running import ChunkRunner
 
 
 def runner(rows: int) -> ChunkRunner:
-    """A runner with chunks of so many rows."""
+    """A runner with chunks of this number of rows."""
     return ChunkRunner(HereEngine(None), "test", rows)

@@ -260,7 +260,7 @@ SAMPLES |= {
 
 
 def twice_sin(*args: Any) -> list[Any]:
-    """What the called functions compute."""
+    """The results of the called functions."""
     return [multiply(sin(args[0]), 2.0)]
 
 

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 
 def restart(seed: int) -> None:
-    """Begin the random numbers anew, so that one table's samples do not depend on those of another."""
+    """Restart the random numbers, so that one table's samples do not depend on those of another."""
     RNG.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
 

@@ -61,7 +61,7 @@ def turns(m, x):
 
 
 def hangs(m, x):
-    """A beam under a load, at a point of its own."""
+    """A beam under a load, at a separate point."""
     nodes = np.linspace(0, 1, 5)
     solution = m.solve_bvp(
         lambda t, y: np.stack([y[1], -x[0] * np.exp(y[0])]), lambda a, b: np.stack([a[0], b[0] - x[1]]), nodes,

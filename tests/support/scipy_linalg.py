@@ -30,7 +30,7 @@ def turned(x: Any) -> Any:
 
 
 def modulus(x: Any) -> Any:
-    """What does not depend on phases."""
+    """The part that does not depend on phases."""
     return np.abs(x) ** 2
 
 

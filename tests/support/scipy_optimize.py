@@ -56,7 +56,7 @@ def valley_of_one(p: Any) -> Callable[[Any], Any]:
 
 
 def finish(f: Any, x0: Any, args: Any = (), full_output: int = 0, disp: int = 0) -> Any:
-    """What ends a search on a grid."""
+    """The step that ends a search on a grid."""
     return scipy.optimize.fmin(f, x0, args, xtol=1e-12, ftol=1e-15, full_output=full_output, disp=0)
 
 

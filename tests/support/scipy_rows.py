@@ -145,7 +145,7 @@ LAWS: dict[str, tuple[Callable[[Function, Row], Any], Callable[[Any, Function, F
     "vmap": (_vmap, _check_vmap),
     "jit": (_jit, _check_jit),
 }
-"""What a transform gives, and the law that it obeys."""
+"""The result of a transform, and the law that it obeys."""
 _found: dict[tuple[int, str], Any] = {}
 
 

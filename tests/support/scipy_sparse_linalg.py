@@ -90,7 +90,7 @@ def tall(m: Any, x: Any) -> Any:
 
 
 def squared(v: Any) -> Any:
-    """What does not depend on signs and phases."""
+    """The part that does not depend on signs and phases."""
     return np.abs(v) ** 2
 
 

@@ -1,6 +1,6 @@
-"""What the Chebyshev expansions of `backends/routines/special_tables.py` are, by mpmath.
+"""The Chebyshev expansions of `backends/routines/special_tables.py`, by mpmath.
 
-`python -m tests.support.special_expansions` prints that module anew.
+`python -m tests.support.special_expansions` prints that module again.
 """
 
 from __future__ import annotations

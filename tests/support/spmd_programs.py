@@ -1,7 +1,7 @@
 """Programs for several processes: `mpiexec -n N python -m tests.support.spmd_programs NAME`.
 
 `equal` runs every function of a table on processes, and under a vmap in one process, and compares. `errors` provokes
-every error that all ranks get. `abort` and `stuck` fail on one rank where the others cannot be told.
+every error that all ranks get. `abort` and `stuck` fail on one rank and cannot reach the others.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ OWN = np.arange(3) >= RANK
 
 
 def with_own_constants(x: Any) -> Any:
-    """Whatever a compiler finds out from constants, messages stay; `np.where` of constants leaves some without use."""
+    """Messages stay despite the constants that a compiler infers; `np.where` of constants leaves some without use."""
     total = np.where(OWN, c.psum(x * x, AXIS), 0.0) + np.where(OWN | True, 0.0, c.psum(np.sin(x), AXIS))
     return np.sum(np.where(~OWN & OWN, c.ppermute(x, AXIS, RING), total) * x)
 
@@ -186,7 +186,7 @@ PLAIN: dict[str, Function] = {
     "checkpoint": lambda x: np.sum((c.psum(np.sin(x), AXIS) * c.ppermute(x, AXIS, RING)) ** 2),
     "custom_vjp": lambda x: c.psum(np.sum(x * x), AXIS) ** 1.5,
 }
-"""What a vmap runs instead: it does not reach inside of rules and checkpoints, as processes do."""
+"""The counterparts under a vmap: it does not reach inside of rules and checkpoints, as processes do."""
 VALUES: dict[str, tuple[Function, Any]] = {
     "integers": (lambda x: (c.psum(x, AXIS), c.pmax(x, AXIS), c.all_gather(x, AXIS)), (X * 10).astype(np.int32)),
     "bool": (lambda x: (c.psum(x, AXIS), c.pmax(x, AXIS), c.ppermute(x, AXIS, RING)), X > 0),
@@ -316,7 +316,7 @@ def raised(f: Function, kind: type[Exception], *words: str, arg: Any = None, com
 
 
 def error_programs(_: Sequence[str]) -> None:
-    """What goes wrong, and the errors by which every rank learns of it."""
+    """Failures, and the errors by which every rank learns of them."""
 
     def fails(x: Any) -> Any:
         total = c.psum(x, AXIS)

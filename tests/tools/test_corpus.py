@@ -1,4 +1,4 @@
-"""The corpus: what makes a function numeric, and a small package with functions of every class."""
+"""The corpus: the criteria of numeric functions, and a small package with functions of every class."""
 
 from __future__ import annotations
 

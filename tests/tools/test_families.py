@@ -1,4 +1,4 @@
-"""Items of many cases: all run, all failures are told, and one case can still be chosen."""
+"""Items of many cases: all run, all failures appear, and you can still choose one case."""
 
 import os
 import subprocess

@@ -62,7 +62,7 @@ def names_of(program: Program) -> list[str]:
 
 
 def planted(wrong: Any, f: Any, *args: Any) -> ValidationError:
-    """What jit raises with one more pass."""
+    """The error of jit with one more pass."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "PIPELINE", (*passes.PIPELINE, wrong))
         with pytest.raises(ValidationError) as raised:

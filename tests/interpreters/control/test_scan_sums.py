@@ -221,7 +221,7 @@ def test_little_room_keeps_sums_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_sums_of_long_values_stay_in_the_loop() -> None:
-    """The derivative of a · (b · x) by a scale is one number a step: the vectors behind it are not kept for it."""
+    """The derivative of a · (b · x) by a scale is one number per step: func does not store the vectors behind it."""
     b = real(50)
 
     def loss(scale: Any, h: Any) -> Any:

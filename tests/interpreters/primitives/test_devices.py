@@ -37,7 +37,7 @@ ROUNDED = {
 OF_ANY_PHASE = {"eig", "eigh", "eigh_by_driver", "eigh_pencil", "eigh_tridiagonal", "qr", "svd"}
 """Rows whose vectors another routine may turn by a sign or phase: absolute values are compared."""
 ON_THE_HOST_ALONE = {"scipy_distribution"}
-"""What SciPy's own classes compute, whose derivatives are NumPy code; arrays of a device are refused."""
+"""The results of SciPy's own classes, whose derivatives are NumPy code; arrays of a device raise an error."""
 
 ALL = [pytest.param(name, sample, id=f"{name}-{i}") for name, own in SAMPLES.items() for i, sample in enumerate(own)]
 

@@ -1,4 +1,4 @@
-"""A form that a primitive lacks is missing on purpose: its own record says so, or it stands here with the reason."""
+"""A form that a primitive lacks is missing on purpose: its own record declares it, or this file has the reason."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_NATIVE = {
 PASSED_ON = {"checkpoint_call", "custom_vjp_call", "saved_output"}
 """Calls whose outputs are operands: they stand in Programs under transforms, and are gone before code is made."""
 REPLACED = {"cusped", "exponential_share", "invariant_basis", "modulus_power", "rotation", "signed_power"}
-"""What inlining replaces by the primitives of its body."""
+"""Primitives that inlining replaces by those of their bodies."""
 
 
 def lacking(form: str) -> set[str]:

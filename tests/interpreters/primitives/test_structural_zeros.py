@@ -1,8 +1,8 @@
 """Structural zeros, by laws for every primitive at the samples of the table, in forward and in reverse mode.
 
 A (co)tangent has a random pattern of zeros, which are structural. The rules of a primitive compute the same numbers
-with `StructuralZeros` as on plain arrays; the mask of the result covers whatever a reached element reaches; and without
-a reached element the result is zero, also at points with infinite partials.
+with `StructuralZeros` as on plain arrays. The mask of the result covers everything that a reached element reaches.
+Without a reached element the result is zero, also at points with infinite partials.
 """
 
 from __future__ import annotations

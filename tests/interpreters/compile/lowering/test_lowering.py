@@ -78,7 +78,7 @@ def run(text: str, helpers: Sequence[Callable[..., Any]], args: Sequence[Any], *
 
 
 def eager_value(name: str, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What the primitive gives eagerly."""
+    """The eager result of the primitive."""
     with np.errstate(all="ignore"):
         return PRIMITIVES[name](*args, **params)
 

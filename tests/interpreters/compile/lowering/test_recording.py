@@ -1,4 +1,4 @@
-"""Text recorded from implementations: what may stand in an implementation, and which primitives have a rule instead."""
+"""Text recorded from implementations: the permitted code of an implementation, and the primitives with a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Donated arguments of native code: what is written into their memory, and that results are the same."""
+"""Donated arguments of native code: the writes into their memory, and that results are the same."""
 
 import tracemalloc
 from collections.abc import Callable

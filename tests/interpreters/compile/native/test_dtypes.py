@@ -1,4 +1,4 @@
-"""Numbers of several dtypes in compiled code: what NumPy computes for them, to the dtype."""
+"""Numbers of several dtypes in compiled code: NumPy's results for them, to the dtype."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork her
 
 
 def run(script: str, **variables: str) -> str:
-    """What a fresh process without a cache prints."""
+    """The output of a fresh process without a cache."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": "", "FUNC_NUM_THREADS": "3", **variables}
     command = [sys.executable, "-W", "error", "-c", START + script]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -164,7 +164,7 @@ def test_errors_of_indices_are_those_of_numpy() -> None:
 
 
 def test_a_loop_ends_where_an_index_is_out_of_range() -> None:
-    """What NumPy would raise in a step is raised, also where the steps would go on for ever without."""
+    """NumPy's errors in a step are raised, also where the steps would go on for ever without them."""
 
     def first(x: Any) -> Any:
         return func.while_loop(lambda i: x[i] > 0, lambda i: i + 1, 0)
@@ -267,7 +267,7 @@ def test_threads_compile_at_once() -> None:
 
 
 def test_kept_memory_can_be_given_back() -> None:
-    """A native stub keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
+    """A native stub keeps dead arrays and its arena, releases both on request, and goes on."""
     from func.backends.llvm.call_stubs import binding
     from func.backends.llvm.call_stubs.stub_table import empty
     from func.backends.llvm.threads import background
@@ -298,7 +298,7 @@ def _is_stub_of(one: Any, state: type) -> bool:
 
 @pytest.mark.parametrize("ready", [True, False])
 def test_only_one_way_keeps_memory(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once calls come with whole trees, what the first one kept is given back."""
+    """Once calls come with whole trees, the first stub's memory is released."""
     native_executable = importlib.import_module("func.backends.llvm.call_stubs.native_executable")
     binding = importlib.import_module("func.backends.llvm.call_stubs.binding")
     released: list[Any] = []

@@ -72,7 +72,7 @@ def several(start: Any, xs: Any) -> Any:
 
 
 def unused(start: Any, xs: Any) -> Any:
-    """What is ahead is only an output."""
+    """The part that runs ahead is only an output."""
 
     def step(c: Any, x: Any) -> Any:
         last, _ = passes(x, 3)
@@ -83,7 +83,7 @@ def unused(start: Any, xs: Any) -> Any:
 
 
 def twice(start: Any, xs: Any) -> Any:
-    """What is ahead is read by several loops, in several ways."""
+    """Several loops read the part that runs ahead, in several ways."""
 
     def step(c: Any, x: Any) -> Any:
         last, rows = passes(x, 2)

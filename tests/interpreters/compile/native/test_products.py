@@ -1,4 +1,4 @@
-"""Products of matrices by chunks: what the chunks are, that threads change no bit, that BLAS keeps its own number."""
+"""Products of matrices by chunks: the chunks, that threads change no bit, that BLAS keeps its own number."""
 
 from __future__ import annotations
 

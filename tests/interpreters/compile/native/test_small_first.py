@@ -1,4 +1,4 @@
-"""What larger values repeat is computed before the loop nests that would otherwise have to come after it."""
+"""Values that larger ones repeat are computed before the loop nests that would otherwise have to follow."""
 
 from __future__ import annotations
 

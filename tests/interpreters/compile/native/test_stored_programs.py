@@ -83,7 +83,7 @@ def bits(out):
 
 
 def run(script: str, folder: Path, **variables: str) -> str:
-    """What a fresh process prints."""
+    """The output of a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": str(folder), "FUNC_NUM_THREADS": "2"}
     command = [sys.executable, "-W", "error", "-c", CASES + script]
     done = subprocess.run(command, env=environment | variables, cwd=ROOT, capture_output=True, text=True, timeout=200)

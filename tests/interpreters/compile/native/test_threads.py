@@ -64,7 +64,7 @@ def chunkings(jitted: Any, *args: Any) -> list[Chunking]:
 
 
 def bits(tree: Any) -> list[bytes]:
-    """What is to be the same, bit for bit."""
+    """The part that must be the same, bit for bit."""
     return [np.asarray(leaf).tobytes() for leaf in func.tree.leaves(tree)]
 
 
@@ -286,7 +286,7 @@ def test_nests_whose_chunks_would_meet_are_not_divided(target: Any, source: Any,
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_spots_that_meet_are_found(data: st.DataObject) -> None:
-    """Against all pairs of indices; what is said to be apart is apart, and equal strides are told exactly."""
+    """Against all pairs of indices: a claim of separation is right, and equal strides are exact."""
     domain = tuple(data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)))
     steps = st.tuples(*[st.integers(-6, 6) for _ in domain])
     one = data.draw(steps)
