@@ -50,7 +50,7 @@ def main() -> int:
     if options.check:
         return int(broken)
     if options.memory:
-        environment["peak memory"] = "of a call, in a process of its own, without libraries and data"
+        environment["peak memory"] = "of a call in a separate process, without libraries and data"
     totals = [summary_table(results), bars_table(results)]
     print("\n\n".join(table.text() for table in totals))
 

@@ -229,11 +229,13 @@ def machine_text(figures: Figures) -> str:
     facts = {"date": figures.data["date"], **figures.data["machine"], "rounds": rounds}
     if figures.data["measured again"]:
         facts["measured again, since other work disturbed them"] = ", ".join(figures.data["measured again"])
+    lines = [f"- {name}: {value}" for name, value in facts.items()]
     for part, works in figures.data["disturbed"].items():
-        if works:
-            words = "; ".join(f"{work} ({', '.join(names)})" for work, names in works.items())
-            facts[f"left out, since other work disturbed them ({part})"] = words
-    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+        lines += [
+            f"- left out of {work} ({part}), disturbed by other work: {', '.join(names)}"
+            for work, names in works.items()
+        ]
+    return "\n".join(lines)
 
 
 def speed_table(figures: Figures) -> Table:

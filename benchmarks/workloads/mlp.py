@@ -113,7 +113,7 @@ TRAINING_STEP = workload(
 )
 MEMORY = workload(
     "mlp memory",
-    "value_and_grad of an MLP 784-2048-2048-10, batch 4096, float32: what a call needs beside its data",
+    "value_and_grad of an MLP 784-2048-2048-10, batch 4096, float32: the memory of a call",
     make_value_and_grad,
     lambda: data((784, 2048, 2048, 10), 4096, np.float32),
     (Bar(FUNC, 1.0, FUNC_JIT, "peak memory"), Bar(JAX_JIT, 1.0, FUNC_JIT, "peak memory")),

@@ -137,7 +137,7 @@ def test_disturbed_measurements_are_left_out() -> None:
     assert found.row("work", JAX_JIT) is None and found.ratios(FUNC_JIT, JAX_JIT) == []
     assert found.peer("work", FUNC_JIT, BEST) is None, "the disturbed one may be the best"
     assert found.peer("work", FUNC_JIT, BEST_TORCH) is not None
-    words = "left out, since other work disturbed them (two threads): work (jax.jit)"
+    words = "left out of work (two threads), disturbed by other work: jax.jit"
     assert words in pages.machine_text(found)
 
 
