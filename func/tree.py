@@ -188,7 +188,7 @@ def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
 
 
 def path_names(tree: Tree, root: str = "") -> list[str]:
-    """The users' expression of each leaf: `params['w'][0]`.
+    """The expression of each leaf in user code: `params['w'][0]`.
 
     >>> path_names({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]

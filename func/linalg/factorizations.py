@@ -177,8 +177,8 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """(U, s, Vh) with a = U diag(s) Vh, or s alone. The derivative drops its undetermined parts. "gesdd" computes both
-    drivers: singular vectors, which are determined up to their signs, have its signs.
+    """(U, s, Vh) with a = U diag(s) Vh, or s alone. The derivative drops its undetermined parts. Both drivers run
+    "gesdd", which chooses the signs of the singular vectors.
     """
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')

@@ -559,7 +559,7 @@ class _VjpBackward(Record):
 @keeps_parameters
 @transform
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that returns (out, pullback) its own pullback as derivative.
+    """Give a function that returns (out, pullback) this pullback as its derivative.
 
     The pullback maps the cotangent of out to those of the arguments: a tuple, unless there is only one argument.
 

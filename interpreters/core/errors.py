@@ -11,18 +11,18 @@ from func.backends.devices import FuncError as FuncError
 
 
 class LeakedTracerError(FuncError, RuntimeError):
-    """A traced value was used after the transform that made it had returned."""
+    """A traced value is used after the return of the transform that made it."""
 
 
 class TracerConversionError(FuncError, TypeError):
-    """A traced value was about to leave the trace (float(), .item(), a plain array), losing its derivative."""
+    """A conversion (float(), .item(), a plain array) would lose the derivative of a traced value."""
 
 
 class StagingError(FuncError, TypeError):
     """Python code asked a traced (abstract) array for its value."""
 
     argument: str = ""
-    """The argument of the traced function whose value was needed, as a user writes it; empty for other values."""
+    """The traced function's argument with the needed value, as a user writes it; empty for other values."""
 
 
 class ScalarOutputError(FuncError, TypeError):
@@ -42,7 +42,7 @@ class TangentError(FuncError, ValueError, TypeError):
 
 
 class MappedAxisError(FuncError, ValueError):
-    """The mapped axes given to vmap do not fit the arguments or the outputs."""
+    """The mapped axes of a vmap do not fit the arguments or the outputs."""
 
 
 class RaggedLanesError(FuncError, ValueError):
@@ -54,7 +54,7 @@ class UnsupportedArrayError(FuncError, TypeError):
 
 
 class BlockedArrayError(UnsupportedArrayError):
-    """An argument is an array of Dask, of which a transform needs the whole."""
+    """An argument is an array of Dask, but the transform needs it in one piece."""
 
 
 class ForeignArrayError(UnsupportedArrayError):
@@ -98,11 +98,11 @@ class CustomRuleError(FuncError, TypeError):
 
 
 class FreedGraphError(FuncError, RuntimeError):
-    """A graph is used again whose saved values an earlier backward has released."""
+    """A backward pass needs saved values that an earlier one has released."""
 
 
 class BackwardError(FuncError, RuntimeError):
-    """backward or autograd.grad was called in a way that has no meaning."""
+    """A call of backward or autograd.grad has no meaning."""
 
 
 class LeafError(FuncError, RuntimeError):
@@ -110,7 +110,7 @@ class LeafError(FuncError, RuntimeError):
 
 
 class InferenceTensorError(FuncError, RuntimeError):
-    """A tensor made in inference mode was to take part in a recorded computation."""
+    """A recorded computation uses a tensor made in inference mode."""
 
 
 class AnomalyError(FuncError, RuntimeError):
@@ -130,11 +130,11 @@ class StaticArgumentError(FuncError, TypeError):
 
 
 class DonatedBufferError(FuncError, RuntimeError):
-    """An array was used again after it had been donated to a jitted function."""
+    """An array is used again after its donation to a jitted function."""
 
 
 class SharedMemoryError(FuncError, RuntimeError):
-    """An argument was used after a write to another one that shares memory with it."""
+    """An argument is used after a write to another one that shares memory with it."""
 
 
 class CarryError(FuncError, TypeError):
@@ -142,7 +142,7 @@ class CarryError(FuncError, TypeError):
 
 
 class BranchError(FuncError, TypeError):
-    """Branches of which one is chosen return outputs of different trees, shapes or dtypes."""
+    """The branches of a choice return outputs of different trees, shapes or dtypes."""
 
 
 class PredicateError(FuncError, TypeError):
@@ -158,11 +158,11 @@ class AxisNameError(FuncError, NameError):
 
 
 class CommunicatorError(FuncError, ValueError):
-    """A communicator cannot be used: it was freed, is not one of mpi4py, or a device or a file was asked to hold it."""
+    """A communicator cannot be used: it was freed, is not one of mpi4py, or would go to a device or a file."""
 
 
 class CollectiveError(FuncError, RuntimeError):
-    """Processes that run one program did not issue the same collectives, or one of them did not come in time."""
+    """Processes that run one program did not issue the same collectives, or one of them was late."""
 
 
 class RankError(FuncError, RuntimeError):
@@ -179,9 +179,9 @@ class ValidationError(FuncError, RuntimeError):
     translation: str = ""
     """The pass or the lowering."""
     program: Any = None
-    """A Program, made small, that it changes."""
+    """A small Program that it changes."""
     arguments: tuple[Any, ...] = ()
-    """Inputs that show it."""
+    """Inputs that show the change."""
 
 
 class ProgramFileError(FuncError, ValueError):
@@ -189,11 +189,11 @@ class ProgramFileError(FuncError, ValueError):
 
 
 class MemoryLimitError(MemoryError, FuncError):
-    """A memory limit is below what a call needs, however it is cut into chunks or computed again."""
+    """A memory limit is below the need of a call, even in the smallest chunks and with all recomputation."""
 
 
 class ProfileError(FuncError, RuntimeError):
-    """A compiled function has nothing to profile, or gave other results while it was profiled."""
+    """A compiled function has nothing to profile, or returned other results under the profiler."""
 
 
 class TravelError(FuncError, TypeError):
@@ -201,7 +201,7 @@ class TravelError(FuncError, TypeError):
 
 
 class ExecutorError(FuncError, RuntimeError):
-    """An executor takes no more tasks: it was shut down, or its workers have died before."""
+    """An executor takes no more tasks: it was shut down, or its workers have died."""
 
 
 class WorkerLostError(FuncError, RuntimeError):

@@ -153,7 +153,7 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 class Tracer:
-    """Represents an array: a mutable reference to an immutable value, owned by one interpreter.
+    """An array of one interpreter: a mutable reference to an immutable value.
 
     `_value` is the array one level down; `_attached` is a graph node, a tangent or a variable of the owner. An in-place
     write rebinds all three. The other slots are unset until needed. `_view_of` refers to the base of a view, `_views`
