@@ -9,7 +9,7 @@ zeros, at the cost of a mask for each (co)tangent. So plain rules run first, and
 2. A derivative under trace has no numbers. `note_pullback` tells the stage, and its program gets a NaN-safe variant,
    the same function traced with `structural_zeros` from the start. The variant runs if an output of the program is NaN:
    `with_fallback` under transforms, `checked` in executed code.
-3. An outer level of reverse mode finds the NaN when it cannot repeat its record. There the inner derivative has
+3. When an outer level of reverse mode finds the NaN, it can no longer repeat its record. There the inner derivative has
    structural zeros from the start.
 
 If the pass or the function exchanges messages with other processes, all of them repeat it, or none: `agreed`.

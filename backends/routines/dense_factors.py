@@ -499,8 +499,8 @@ def qr(m: int, n: int, a: Rows, tau: Numbers) -> None:
 
 
 def qr_basis(m: int, count: int, columns: int, a: Rows, tau: Numbers) -> None:
-    """The first columns of Q from its reflectors, each in a row, in place of these. A column of Q replaces its
-    reflector after the last use of that.
+    """The first columns of Q from its reflectors, each in a row, in place of these. A column of Q replaces a
+    reflector after the reflector's last use.
     """
     for j in range(count, columns):
         for i in range(m):

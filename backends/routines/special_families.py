@@ -587,7 +587,7 @@ def gammaln_gap(a: float, d: float) -> float:
 
 def _beta_tail(a: float, b: float, t: float, rest: float, gap: float, turned: bool) -> float:
     """The integral of u^(a - 1) (1 - u)^(b - 1) |ln u + gap| / B(a, b) from 0 to t (of ln(1 - u) if `turned`). The
-    logarithm and gap must not change their sign. It is by u = t e^-s and double exponential nodes; rest = 1 - t."""
+    logarithm and gap must not change their sign. By u = t e^-s and double exponential nodes; rest = 1 - t."""
     log_rest, log_t = (log(rest) if rest < 0.5 else log1p(-t)), (log(t) if t < 0.5 else log1p(-rest))
     step, reach = (1.0 / 16 if rest >= 0.02 else 1.0 / 40), (3.4 if rest >= 0.02 else 5.2)
     stop, total = ((45 + (b - 1 if b > 1 else 0) * -log_rest) / a), 0.0

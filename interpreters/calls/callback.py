@@ -50,7 +50,7 @@ def name_of_function(function: Callable[..., Any]) -> str:
 def fitted(result: Any, aval: Aval, name: str) -> Array:
     """One result of an outside function, as a new array with the promised dtype.
 
-    CustomRuleError: The shape is another one, or the promised dtype cannot represent the result.
+    Raises CustomRuleError for another shape, or if the promised dtype cannot represent the result.
     """
     array = result if is_device_array(result) else np.asarray(result)
     if array.shape != aval.shape or not np.can_cast(array.dtype, aval.dtype, "same_kind"):

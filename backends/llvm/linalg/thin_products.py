@@ -2,7 +2,7 @@
 
 BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. With few
 rows in the result, copying the second operand takes as long as multiplying. With few terms, BLAS reads and writes the
-results too often. The one in `backends/routines/thin_product.py` copies less. It copies the second operand by panels,
+results too often. The code of `backends/routines/thin_product.py` copies less. It copies the second operand by panels,
 which stay in the first-level cache, and the first operand only if it is not row-major. Compiled programs from the cache
 need the address alone, so nothing here imports printers.
 """

@@ -2,7 +2,7 @@
 
 Shapes, dtypes and parameters are known, so that an implementation may branch on them. It may neither branch on elements
 nor assign to elements. Text follows the implementation call by call, with three shorter forms. It calls a method where
-NumPy's function only calls that, `ufunc.reduce` where NumPy's reduction does, and writes indices as people do.
+NumPy's function only calls that, `ufunc.reduce` where NumPy's reduction does, and indices and shapes as in user code.
 """
 
 from __future__ import annotations
