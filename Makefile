@@ -93,7 +93,7 @@ lint: $(VENV)/installed-lint
 # Both take one core each.
 types: $(VENV)/installed-lint
 	$(BIN)/pyright & pyright=$$!; \
-	$(BIN)/mypy && $(BIN)/mypy tests/project/typed_programs.py; mypy=$$?; \
+	$(BIN)/mypy; mypy=$$?; \
 	wait $$pyright && exit $$mypy
 
 docs: $(VENV)/installed-docs
@@ -103,7 +103,7 @@ docs: $(VENV)/installed-docs
 	$(BIN)/python -m tools.notebooks docs/_build/html/notebooks
 	@echo "built docs/_build/html/index.html"
 
-dist: $(VENV)/installed-test
+dist: $(VENV)/installed-test $(VENV)/installed-lint
 	$(BIN)/python -m tools.dist --keep dist
 
 # Without ARGS: one run on two threads, on one, with torch.compile, and of first calls; then every figure of the pages.

@@ -81,6 +81,9 @@ def check_installed(wheel: Path, folder: Path) -> None:
     if block is None:
         sys.exit("README has no program")
     run(python, "-I", "-W", "error", "-c", block[1], folder=away)
+    shutil.copy(ROOT / "tests" / "project" / "typed_programs.py", away)
+    run(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "typed_programs.py", folder=away)
+    run(sys.executable, "-m", "pyright", "--pythonpath", python, "typed_programs.py", folder=away)
 
 
 def main() -> None:

@@ -164,3 +164,23 @@ def statistics_and_estimates() -> None:
     func.sparse_hessian(loss)(X, scales=2.0)  # type: ignore[call-arg]
     func.hessian_diagonal(loss, chunk_size=2, progress=True)(X, scales=2.0)  # type: ignore[call-arg]
     func.hvp(loss, (X,), 1.0, argnames="scale", scale=2.0)
+
+
+def tensors_and_their_functions() -> None:
+    t = func.tensor([1.0, 2.0], requires_grad=True)
+    (t * t).sum().backward()
+    np.mean(np.tanh(t)).backward()
+    func.tensor([1.0], grad=True)  # type: ignore[call-arg]
+    (gradient,) = func.autograd.grad(t.sum(), t, create_graph=True)
+    func.autograd.grad(t.sum(), t, create_grap=True)  # type: ignore[call-arg]
+    assert_type(func.autograd.gradcheck(loss, (gradient,)), bool)
+    with func.no_grad(), func.autograd.detect_anomaly():
+        func.backward(t, retain_graphs=True)  # type: ignore[call-arg]
+
+
+def functions_of_func_numpy_and_trees() -> None:
+    func.numpy.mean(X, axes=0)  # type: ignore[call-arg]
+    func.tree.axpy(0.5, X, X)
+    func.tree.load("model.npz", likes=X)  # type: ignore[call-arg]
+    func.propagate(loss)(X, np.eye(2))
+    func.taylor_flow(lambda y: -y, X, orders=3)  # type: ignore[call-arg]
