@@ -11,10 +11,10 @@ effect; J and L without an operand are those of the operand:
 
 So second derivatives are summed as they arise; none is carried.
 
-Jacobians are compressed. An axis of the input may become an axis of y, such that an element of y only depends on
-elements of x with its own index on this axis. The stack then needs no direction for that axis: the axis is *carried*.
-All axes of an input are carried at first, and elementwise functions keep them so. An axis is expanded into directions
-where an operation mixes its elements.
+Jacobians are compressed. If an axis of the input is an axis of y, an element of y may depend on elements of x with its
+own index there alone. The stack then needs no direction for that axis: the axis is *carried*. All axes of an input are
+carried at first, and elementwise functions keep them so. An axis is expanded into directions where an operation mixes
+its elements.
 
 Source: R. Li et al. (2023), arXiv:2307.08214.
 """

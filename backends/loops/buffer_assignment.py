@@ -12,9 +12,8 @@ from func.backends.loops.traversal import buffers_of
 
 ALIGNMENT = 64
 WASTE, LEAST, MOST = 1 / 32, 1 << 20, 128
-"""If more than this part of an arena of at least this size is unused at its fullest, up to this number of buffers get
-new places, the largest first.
-"""
+"""If more than this part of an arena of at least this size stays unused, the largest buffers get new places, up to this
+number."""
 
 
 class _Arena:

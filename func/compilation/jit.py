@@ -160,8 +160,7 @@ def jit(
             arrays. None means `func.config.compiler`, or else the best that is available. In all cases NumPy runs
             operations without a native form.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and ignore the sign of
-            zero. Results are a little faster and differ from NumPy's by rounding. NaN and infinities stay what they
-            are.
+            zero. Calls are a little faster, and results differ from NumPy's by rounding. NaN and infinities stay.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
             "2 GiB". Above it the program recomputes values instead of saving them, and scans run in blocks that the
             backward pass runs again. The outputs are the same but for rounding. `func.memory` shows the plan.
