@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
-import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from scipy.ndimage import _ni_support
 
 from func import numpy as fnp
 from func.host.intercepted_arrays import resolved
@@ -36,20 +35,9 @@ def in_double(x: Array) -> Array:
 
 def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
     """The dtype of the result for the argument `output`."""
-    if output is None:
-        return np.promote_types(x.dtype, np.complex64) if is_complex else np.dtype(x.dtype)
-    if not isinstance(output, (type, np.dtype, str)):
-        dtype = fnp.asarray(output).dtype
-    else:
-        dtype = np.dtype(output)
-        if is_complex and dtype.kind != "c" and not isinstance(output, str):
-            warnings.warn("promoting specified output dtype to complex", stacklevel=4)
-            dtype = np.promote_types(dtype, np.complex64)
-        if isinstance(output, str) and not issubclass(dtype.type, np.number):
-            raise RuntimeError("output must have numeric dtype")
-    if is_complex and dtype.kind != "c":
-        raise RuntimeError("output must have complex dtype")
-    return dtype
+    if output is not None and not isinstance(output, (type, np.dtype, str)):
+        output = np.empty(0, fnp.asarray(output).dtype)
+    return _ni_support._get_output(output, np.empty(0, x.dtype), complex_output=is_complex).dtype
 
 
 def converted(result: Array, dtype: Any, rounds: bool = False) -> Array:
@@ -83,44 +71,6 @@ def refuse_real_output(output: Any, x: Array) -> None:
     """Raise for a real dtype of the output of complex numbers, where SciPy does not promote it."""
     if x.dtype.kind == "c" and isinstance(output, (type, np.dtype, str)) and np.dtype(output).kind != "c":
         raise RuntimeError("output must have complex dtype")
-
-
-def sequence_of(value: Any, rank: int) -> list[Any]:
-    """One value for each axis."""
-    if not isinstance(value, str) and np.ndim(value) > 0:
-        values = list(value)
-        if len(values) != rank:
-            raise RuntimeError("sequence argument must have length equal to input rank")
-        return values
-    return [value] * rank
-
-
-def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
-    """Axes (None: all) as non-negative numbers."""
-    if axes is None:
-        return tuple(range(rank))
-    chosen: tuple[int, ...]
-    if np.isscalar(axes):
-        chosen = (operator.index(cast(int, axes)),)
-    elif isinstance(axes, Iterable):
-        chosen = tuple([operator.index(axis) for axis in axes])
-        for axis in chosen:
-            if not -rank <= axis < rank:
-                raise ValueError(f"specified axis: {axis} is out of range")
-        chosen = tuple([axis % rank for axis in chosen])
-    else:
-        raise ValueError("axes must be an integer, iterable of integers, or None")
-    if len(set(chosen)) != len(chosen):
-        raise ValueError("axes must be unique")
-    return chosen
-
-
-def normalized_axis(axis: Any, rank: int) -> int:
-    """An axis as a non-negative number."""
-    number = operator.index(axis)
-    if not -rank <= number < rank:
-        raise np.exceptions.AxisError(number, rank)
-    return number % rank
 
 
 def places(positions: Array, n: int, extension: str) -> Array:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import scipy.ndimage as _scipy
+from scipy.ndimage._ni_support import _check_axes, _normalize_sequence
 
 from func import numpy as fnp
 from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, known_value, operand
 from func.scipy.kinds.versions import version_of, version_with_callback
-from func.scipy.ndimage.borders import array_of, axes_of, delivered, output_dtype, refuse_real_output, sequence_of
+from func.scipy.ndimage.borders import array_of, delivered, output_dtype, refuse_real_output
 
 
 def _gaussian(sigma: Any, order: int, radius: int) -> Array:
@@ -95,14 +96,14 @@ def gaussian_filter(
     """
     x = array_of(input)
     refuse_real_output(output, x)
-    chosen = axes_of(axes, x.ndim)
+    chosen = _check_axes(axes, x.ndim)
     rank = len(chosen)
     entries = zip(
         chosen,
-        sequence_of(sigma, rank),
-        sequence_of(order, rank),
-        sequence_of(mode, rank),
-        sequence_of(radius, rank),
+        _normalize_sequence(sigma, rank),
+        _normalize_sequence(order, rank),
+        _normalize_sequence(mode, rank),
+        _normalize_sequence(radius, rank),
         strict=True,
     )
     is_complex = x.dtype.kind == "c"
@@ -123,8 +124,8 @@ def generic_gradient_magnitude(
     Where the gradient is zero, its length has derivative zero.
     """
     x = array_of(input)
-    chosen = axes_of(axes, x.ndim)
-    modes, dtype = sequence_of(mode, len(chosen)), output_dtype(output, x)
+    chosen = _check_axes(axes, x.ndim)
+    modes, dtype = _normalize_sequence(mode, len(chosen)), output_dtype(output, x)
     terms: list[Any] = [
         resolved(derivative(x, axis, dtype, border, cval, *extra_arguments, **(extra_keywords or {})))
         for axis, border in zip(chosen, modes, strict=True)

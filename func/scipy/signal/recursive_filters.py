@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.signal as _scipy
+from numpy.lib.array_utils import normalize_axis_index
 
 from func import numpy as fnp
 from func.interpreters.core import Array, known_value, operand
 from func.interpreters.primitives.structural.filters import correlate_windows, recurrence
 from func.scipy.kinds.versions import version_of
-from func.scipy.ndimage.borders import normalized_axis
 
 
 def _coefficients(values: Any, name: str) -> Array:
@@ -84,7 +84,7 @@ def lfilter(b: Array, a: Array, x: Array, axis: int = -1, zi: Any = None) -> Any
     b, a, x = _coefficients(b, "b"), _coefficients(a, "a"), fnp.asarray(x)
     if x.ndim == 0:
         raise ValueError("x must be at least 1-D")
-    axis = normalized_axis(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     if zi is not None:
         zi = fnp.asarray(zi)
         if zi.ndim != x.ndim:
@@ -148,7 +148,7 @@ def sosfilt(sos: Array, x: Array, axis: int = -1, zi: Any = None) -> Any:
     x, sos = fnp.asarray(x), _sections(sos)
     if x.ndim == 0:
         raise ValueError("x must be at least 1-D")
-    axis = normalized_axis(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     shape = (sos.shape[0], *x.shape[:axis], 2, *x.shape[axis + 1 :])
     if zi is not None:
         zi = fnp.asarray(zi)

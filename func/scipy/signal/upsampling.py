@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.signal as _scipy
+from numpy.lib.array_utils import normalize_axis_index
 
 from func import numpy as fnp
 from func.interpreters.core import Array
 from func.scipy.kinds.versions import version_of
-from func.scipy.ndimage.borders import normalized_axis, places
+from func.scipy.ndimage.borders import places
 
 _GATHERED = {"symmetric": "reflect", "edge": "nearest", "reflect": "mirror", "wrap": "wrap"}
 _MODES = (*_GATHERED, "constant", "smooth", "antisymmetric", "antireflect", "line")
@@ -56,7 +57,7 @@ def upfirdn(
         raise ValueError("Both up and down must be >= 1")
     if mode.lower() not in _MODES:
         raise ValueError(f"Unknown mode: {mode}. Must be one of {_MODES}.")
-    axis = normalized_axis(axis, x.ndim)
+    axis = normalize_axis_index(axis, x.ndim)
     dtype = np.result_type(h.dtype, x.dtype, np.float32)
     h, x = [fnp.astype(v, dtype, copy=False) for v in (h, fnp.moveaxis(x, axis, -1))]
     n, size = x.shape[-1], h.shape[0]

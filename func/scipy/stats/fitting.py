@@ -3,7 +3,6 @@
 SciPy finds the estimate. It differentiates as the point where the derivative of the likelihood is zero (method of
 moments: where the moments agree). This is the implicit function theorem, refined by Newton's method. At an end of the
 support, or after an early end of the search, an estimate has no derivative that follows from the likelihood. This
-raises an error, and gives NaN under `vmap` and `jit`. Where SciPy has a formula or solves another
 raises an error, and gives NaN under `vmap` and `jit`. Where SciPy has a formula or solves another equation, its code
 runs on the traced data.
 """
