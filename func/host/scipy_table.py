@@ -45,7 +45,7 @@ TABLE: dict[str, str] = {
         spherical_yn zeta
     """,
     "scipy.fft": """
-        fhtoffset
+        ~fhtoffset
     """,
     "scipy.special._multiufuncs": """
         MultiUFunc.__call__

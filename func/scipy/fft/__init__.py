@@ -18,11 +18,11 @@ from func.host import scipy_hooks as _scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from func.scipy.fft.cosine_sine import helper as _helper
-from func.scipy.fft.hankel import fht, fhtoffset, ifht
+from func.scipy.fft.hankel import fht, ifht
 from func.scipy.kinds.public_modules import public_module as _public_module
 
 __all__ = [
-    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "hfft", "hfft2", "hfftn",
     "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn",
     "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip

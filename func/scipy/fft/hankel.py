@@ -17,7 +17,7 @@ from func import special
 from func.interpreters.core import Array, known_value
 from func.scipy.kinds.versions import version_of
 
-__all__ = ["fht", "fhtoffset", "ifht"]
+__all__ = ["fht", "ifht"]
 
 _LOG_2 = math.log(2)
 
@@ -47,16 +47,6 @@ def ifht(A: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0
     biased = A * fnp.exp(bias * (j * dln + offset))
     factors = 1 / fnp.conj(_coefficients(A.shape[-1], dln, mu, offset, bias, True))
     return _transformed(biased, factors) * fnp.exp(bias * (j * dln))
-
-
-@version_of(_scipy.fhtoffset)
-def fhtoffset(dln: Array, mu: Array, initial: Array = 0.0, bias: Array = 0.0) -> Array:
-    """The offset of low ringing close to `initial`, as scipy.fft.fhtoffset; the number of whole turns is constant."""
-    y = math.pi / (2 * dln)
-    above = special.loggamma((mu + 1 + bias) / 2 + 1j * y)
-    below = special.loggamma((mu + 1 - bias) / 2 + 1j * y)
-    turns = (_LOG_2 - initial) / dln + (fnp.imag(above) + fnp.imag(below)) / math.pi
-    return initial + (turns - fnp.round(turns)) * dln
 
 
 def _places(n: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,17 +90,15 @@ def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     return wr, np.real(v @ np.where(own, diagonal[..., :, None], beside))
 
 
-def bandwidth(a: Array) -> tuple[int, int]:
-    """The numbers of lower and upper diagonals of a matrix with elements other than zero."""
-    found: tuple[int, int] = scipy_function("bandwidth")(concrete(a))
-    return found
+def _of_numbers(name: str) -> Callable[..., Any]:
+    """A function of the numbers of a matrix, without a derivative."""
+
+    def look(a: Array, *args: Any, **options: Any) -> Any:
+        return scipy_function(name)(concrete(a), *args, **options)
+
+    look.__name__ = look.__qualname__ = name
+    look.__doc__ = f"scipy.linalg.{name} of the numbers of a traced or plain matrix."
+    return look
 
 
-def issymmetric(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
-    """Whether a matrix equals its transpose, exactly or within tolerances."""
-    return scipy_function("issymmetric")(concrete(a), atol=atol, rtol=rtol)
-
-
-def ishermitian(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
-    """Whether a matrix equals its conjugate transpose, exactly or within tolerances."""
-    return scipy_function("ishermitian")(concrete(a), atol=atol, rtol=rtol)
+bandwidth, ishermitian, issymmetric = [_of_numbers(name) for name in ("bandwidth", "ishermitian", "issymmetric")]

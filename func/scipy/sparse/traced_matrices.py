@@ -171,24 +171,6 @@ class TracedSparse:
     def minimum(self, other: Any) -> Any:
         return extremum(self, other, np.minimum, "minimum")
 
-    def __eq__(self, other: object) -> Any:
-        return _compared(self, other, "__eq__")
-
-    def __ne__(self, other: object) -> Any:
-        return _compared(self, other, "__ne__")
-
-    def __lt__(self, other: object) -> Any:
-        return _compared(self, other, "__lt__")
-
-    def __le__(self, other: object) -> Any:
-        return _compared(self, other, "__le__")
-
-    def __gt__(self, other: object) -> Any:
-        return _compared(self, other, "__gt__")
-
-    def __ge__(self, other: object) -> Any:
-        return _compared(self, other, "__ge__")
-
     __hash__ = object.__hash__
 
     @property
@@ -249,18 +231,6 @@ class TracedSparse:
         template.sort_indices()
         return by_number(self, template)
 
-    def count_nonzero(self, axis: Any = None) -> Any:
-        return known(self).count_nonzero(axis)
-
-    def nonzero(self) -> Any:
-        return known(self).nonzero()
-
-    def argmax(self, *args: Any, **kwargs: Any) -> Any:
-        return known(self).argmax(*args, **kwargs)
-
-    def argmin(self, *args: Any, **kwargs: Any) -> Any:
-        return known(self).argmin(*args, **kwargs)
-
     def _with_data(self, data: Any, copy: bool = True) -> Any:
         return with_entries(numbered(self) if copy else self, data)
 
@@ -299,9 +269,16 @@ class TracedSparse:
         return Pattern.filled, (Pattern(self), self.data)
 
 
-def _compared(matrix: Any, other: Any, name: str) -> Any:
-    plain = known(other) if OWN.get(type(other)) is type(other) else concrete(other) if type(other) is Tracer else other
-    return getattr(known(matrix), name)(plain)
+def _of_numbers(name: str) -> Callable[..., Any]:
+    """A method without a derivative: SciPy's own, on the numbers of matrices and arrays."""
+
+    def look(self: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = [known(x) if OWN.get(type(x)) is type(x) else x for x in args]
+        plain = [concrete(x) if type(x) is Tracer else x for x in plain]
+        return getattr(known(self), name)(*plain, **kwargs)
+
+    look.__name__ = look.__qualname__ = name
+    return look
 
 
 def _moving(name: str, sums: bool) -> Callable[..., Any]:
@@ -315,6 +292,10 @@ def _moving(name: str, sums: bool) -> Callable[..., Any]:
     return move
 
 
+for _name in (
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "count_nonzero", "nonzero", "argmax", "argmin",
+):  # fmt: skip
+    setattr(TracedSparse, _name, _of_numbers(_name))
 for _name in ("transpose", "reshape", "_broadcast_to"):
     setattr(TracedSparse, _name, _moving(_name, sums=False))
 for _name in ("tocsr", "tocsc", "tocoo", "tobsr", "todia", "diagonal", "_getrow", "_getcol", "getrow", "getcol"):

@@ -22,7 +22,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
 from func.scipy.sparse.entry_arithmetic import as_dense
-from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
+from func.scipy.sparse.linalg.linear_maps import matrix_numbers, refuse_operators, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
 from func.transforms.custom import custom_jvp
 from func.transforms.outside import pure_callback
@@ -117,15 +117,6 @@ def _general_tangent(
     return -x[n], x[:n]
 
 
-def _refuse_operator(name: str, *operators: Any) -> None:
-    for operator in operators:
-        if isinstance(operator, _linalg.LinearOperator) and operator_holds_traced(operator):
-            raise UnsupportedFunctionError(
-                f"{name} of a linear operator with traced values has no derivative{at_line()}\n"
-                "Give the sparse matrix itself."
-            )
-
-
 def _pencil(A: Any, M: Any) -> tuple[Any, ...]:
     """Places, makers and numbers of A and M; without M, of the identity."""
     if M is None:
@@ -139,16 +130,9 @@ def _start(n: int, dtype: Any) -> Any:
     return np.random.default_rng(0).standard_normal(n).astype(dtype)
 
 
-def _is_matrix(A: Any) -> bool:
-    return _scipy.issparse(A) or hasattr(A, "ndim")
-
-
 def _eigenpairs(name: str, A: Any, M: Any, k: int, run: Callable[..., Any], is_hermitian: bool) -> tuple[Array, Array]:
     """(w, V) by `run(A, M)` of numbers."""
-    if not (_is_matrix(A) and (M is None or _is_matrix(M))):
-        raise UnsupportedFunctionError(
-            f"{name} of a linear operator has no version for traced values{at_line()}\nGive the sparse matrix itself."
-        )
+    refuse_operators(name, A, M, even_plain=True)
     A, M = [x if x is None or _scipy.issparse(x) else as_dense(x) for x in (A, M)]
     place, make, numbers, mass, make_mass, mass_numbers = _pencil(A, M)
     dtype = np.result_type(dtype_of(numbers), *([] if M is None else [dtype_of(mass_numbers)]), np.float32)
@@ -184,7 +168,7 @@ def _eigen(name: str, is_hermitian: bool) -> Callable[..., Any]:
     ) -> Any:
         function = original(getattr(_linalg, name))
         A, M = unwrapped(A), unwrapped(M)
-        _refuse_operator(name, A, M)
+        refuse_operators(name, A, M)
         if not (holds_traced(A) or holds_traced(M)):
             return function(A, k, M, sigma, which, v0, **options)
         with_vectors = options.pop("return_eigenvectors", True)
@@ -215,7 +199,7 @@ def lobpcg(
     """scipy.sparse.linalg.lobpcg of plain and traced A and B; the start X has no derivative."""
     function = original(_linalg.lobpcg)
     A, B = unwrapped(A), unwrapped(B)
-    _refuse_operator("lobpcg", A, B)
+    refuse_operators("lobpcg", A, B)
     if not (holds_traced(A) or holds_traced(B) or holds_traced(X)):
         return function(A, X, B, M, Y, tol, maxiter, **options)
     if holds_traced(X) or options.get("retLambdaHistory") or options.get("retResidualNormsHistory"):
@@ -247,7 +231,7 @@ def svds(
     """scipy.sparse.linalg.svds of plain and traced matrices; derivatives are those of the matrix [[0, A], [Aᴴ, 0]]."""
     function = original(_linalg.svds)
     A = unwrapped(A)
-    _refuse_operator("svds", A)
+    refuse_operators("svds", A)
     if not holds_traced(A):
         return function(
             A, k, ncv, tol, which, v0, maxiter, return_singular_vectors, solver, rng=rng, options=options, **more

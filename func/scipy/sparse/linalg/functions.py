@@ -22,7 +22,7 @@ from func.scipy.kinds.traces import numpy_with, traces
 from func.scipy.kinds.versions import version_of
 from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.linalg.eigen import Entries, product_at
-from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
+from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, refuse_operators, unwrapped
 from func.scipy.sparse.patterns import canonical, lifted, ones_like, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES
 from func.transforms.custom import custom_jvp, stop_gradient
@@ -33,18 +33,11 @@ norm = traces(_linalg.norm, sqrt=root, np=numpy_with(power=root_power))
 """Norms of zeros have derivative zero."""
 
 
-def _refuse_traced_operator(name: str, A: Any) -> None:
-    if isinstance(A, _linalg.LinearOperator) and operator_holds_traced(A):
-        raise UnsupportedFunctionError(
-            f"{name} of a linear operator has no version for traced values{at_line()}\nGive the sparse matrix itself."
-        )
-
-
 def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False) -> Any:
     """scipy.sparse.linalg.onenormest of a traced matrix: the norm of A v for the v that SciPy finds."""
     function = original(_linalg.onenormest)
     A = unwrapped(A)
-    _refuse_traced_operator("onenormest", A)
+    refuse_operators("onenormest", A)
     if not holds_traced(A):
         return function(A, t, itmax, compute_v, compute_w)
     A = A if _scipy.issparse(A) else as_dense(A)
@@ -123,14 +116,10 @@ def expm_multiply(
 ) -> Array:
     """scipy.sparse.linalg.expm_multiply of plain and traced A and B, at one or several times."""
     A = unwrapped(A)
-    _refuse_traced_operator("expm_multiply", A)
+    refuse_operators("expm_multiply", A)
     if not (holds_traced(A) or holds_traced(B)):
         return original(_linalg.expm_multiply)(A, B, start, stop, num, endpoint, traceA)
-    if isinstance(A, _linalg.LinearOperator):
-        raise UnsupportedFunctionError(
-            f"expm_multiply of a linear operator has no version for traced values{at_line()}\n"
-            "Give the sparse matrix itself."
-        )
+    refuse_operators("expm_multiply", A, even_plain=True)
     A, B = A if _scipy.issparse(A) else as_dense(A), B.toarray() if _scipy.issparse(B) else as_dense(B)
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ValueError("expected A to be like a square matrix")
@@ -188,11 +177,7 @@ def _least_squares_solver(name: str) -> Callable[..., Any]:
         is_plain = not (is_operator and operator_holds_traced(A)) and not holds_traced((A, b, start, damp))
         if is_plain:
             return function(A, b, damp, x0=start, **settings)
-        if is_operator:
-            raise UnsupportedFunctionError(
-                f"{name} with traced values takes a matrix, not a linear operator{at_line()}\n"
-                "Give the sparse matrix itself."
-            )
+        refuse_operators(name, A, even_plain=True)
         A = A if _scipy.issparse(A) else as_dense(A)
         make, numbers = matrix_numbers(A)
         m, n = A.shape

@@ -10,6 +10,8 @@ import scipy.sparse as _scipy
 import scipy.sparse.linalg as _linalg
 
 from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.shapes import reshape
 from func.scipy.sparse.entry_arithmetic import as_dense
@@ -124,3 +126,13 @@ _COMBINED: dict[str, Callable[..., Callable[[Array], Array]]] = {
 def operator_holds_traced(operator: Any) -> bool:
     """Whether a linear operator contains traced values."""
     return bool(Closure(map_of(operator)).values)
+
+
+def refuse_operators(name: str, *operators: Any, even_plain: bool = False) -> None:
+    """Raise for linear operators that contain traced values, or for all linear operators."""
+    for operator in operators:
+        if isinstance(operator, _linalg.LinearOperator) and (even_plain or operator_holds_traced(operator)):
+            raise UnsupportedFunctionError(
+                f"{name} of a linear operator has no version for traced values{at_line()}\n"
+                "Give the sparse matrix itself."
+            )
