@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.optimize as scipy_optimize
 
+from func import numpy as func_numpy
 from func.interpreters.core import Array, Aval, Tracer, shape_of
 from func.interpreters.drivers import output_avals
 from func.scipy.optimize import solving
@@ -253,19 +254,13 @@ def limits(bounds: Any, size: int) -> tuple[Any, Any]:
     if not pairs:
         return None, None
     return (
-        _stacked([-np.inf if low is None else low for low, _ in pairs]),
-        _stacked([np.inf if high is None else high for _, high in pairs]),
+        func_numpy.asarray([-np.inf if low is None else low for low, _ in pairs], float),
+        func_numpy.asarray([np.inf if high is None else high for _, high in pairs], float),
     )
 
 
 def _limit(bound: Any, size: int) -> Any:
     bound = bound if type(bound) is Tracer else np.asarray(bound)
     if type(bound) is np.ndarray and bound.dtype.hasobject:
-        bound = _stacked(list(bound))
+        bound = func_numpy.asarray(list(bound), float)
     return _filled(bound, 0.0, size)
-
-
-def _stacked(values: list[Any]) -> Any:
-    if not any([type(value) is Tracer for value in values]):
-        return np.array(values, float)
-    return np.stack([np.reshape(as_array(value), ()) for value in values])

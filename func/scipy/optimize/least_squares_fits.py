@@ -165,16 +165,10 @@ def unaliased(bounds: Any, size: int) -> tuple[Any, Any]:
     """Lower and upper bounds of a pair (lower, upper) of numbers or vectors; None where all are infinite."""
     if isinstance(bounds, scipy_optimize.Bounds):
         return limits(bounds, size)
-    lower, upper = [_of_list(bound) for bound in bounds]
+    lower, upper = [func_numpy.asarray(bound) for bound in bounds]
     if not solving.has_traced(lower, upper) and np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
         return None, None
     return _wide(lower, size), _wide(upper, size)
-
-
-def _of_list(bound: Any) -> Any:
-    if isinstance(bound, (list, tuple)):
-        return func_numpy.stack([np.reshape(as_array(b), ()) for b in bound]) if bound else np.zeros(0)
-    return as_array(bound)
 
 
 def _wide(bound: Any, size: int) -> Any:

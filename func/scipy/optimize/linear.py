@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as scipy_optimize
 
+from func import numpy as func_numpy
 from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
@@ -71,17 +72,7 @@ def lsq_linear(A: Any, b: Any, bounds: Any = (-np.inf, np.inf), *more: Any, **op
 
 
 def _matrix(value: Any) -> Any:
-    if hasattr(value, "toarray"):
-        value = value.toarray()
-    if isinstance(value, (list, tuple)):
-        return _stack(value)
-    return as_array(value)
-
-
-def _stack(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return np.stack([_stack(part) for part in value])
-    return as_array(value)
+    return func_numpy.asarray(value.toarray() if hasattr(value, "toarray") else value)
 
 
 def linprog(
