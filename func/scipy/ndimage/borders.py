@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import _ni_support
 
 from func import numpy as fnp
 from func.host.intercepted_arrays import resolved
+from func.host.private_names import private_module
 from func.interpreters.core import Array
 
+ni_support = private_module("scipy.ndimage._ni_support")
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
@@ -37,7 +38,7 @@ def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
     """The dtype of the result for the argument `output`."""
     if output is not None and not isinstance(output, (type, np.dtype, str)):
         output = np.empty(0, fnp.asarray(output).dtype)
-    return _ni_support._get_output(output, np.empty(0, x.dtype), complex_output=is_complex).dtype
+    return ni_support._get_output(output, np.empty(0, x.dtype), complex_output=is_complex).dtype
 
 
 def converted(result: Array, dtype: Any, rounds: bool = False) -> Array:

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy.ndimage as _scipy
-from scipy.ndimage._ni_support import _check_axes, _normalize_sequence
 
 from func import numpy as fnp
 from func.host.intercepted_arrays import resolved
 from func.interpreters.core import Array, known_value, operand
 from func.scipy.kinds.versions import version_of, version_with_callback
-from func.scipy.ndimage.borders import array_of, delivered, output_dtype, refuse_real_output
+from func.scipy.ndimage.borders import array_of, delivered, ni_support, output_dtype, refuse_real_output
 
 
 def _gaussian(sigma: Any, order: int, radius: int) -> Array:
@@ -96,14 +95,14 @@ def gaussian_filter(
     """
     x = array_of(input)
     refuse_real_output(output, x)
-    chosen = _check_axes(axes, x.ndim)
+    chosen = ni_support._check_axes(axes, x.ndim)
     rank = len(chosen)
     entries = zip(
         chosen,
-        _normalize_sequence(sigma, rank),
-        _normalize_sequence(order, rank),
-        _normalize_sequence(mode, rank),
-        _normalize_sequence(radius, rank),
+        ni_support._normalize_sequence(sigma, rank),
+        ni_support._normalize_sequence(order, rank),
+        ni_support._normalize_sequence(mode, rank),
+        ni_support._normalize_sequence(radius, rank),
         strict=True,
     )
     is_complex = x.dtype.kind == "c"
@@ -124,8 +123,8 @@ def generic_gradient_magnitude(
     Where the gradient is zero, its length has derivative zero.
     """
     x = array_of(input)
-    chosen = _check_axes(axes, x.ndim)
-    modes, dtype = _normalize_sequence(mode, len(chosen)), output_dtype(output, x)
+    chosen = ni_support._check_axes(axes, x.ndim)
+    modes, dtype = ni_support._normalize_sequence(mode, len(chosen)), output_dtype(output, x)
     terms: list[Any] = [
         resolved(derivative(x, axis, dtype, border, cval, *extra_arguments, **(extra_keywords or {})))
         for axis, border in zip(chosen, modes, strict=True)
