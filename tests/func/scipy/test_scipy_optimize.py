@@ -49,6 +49,48 @@ def test_a_solver_that_starts_at_its_solution_has_the_derivative(name):
     np.testing.assert_allclose(func.grad(func.grad(solver))(4.0), -1 / 32, rtol=1e-5)
 
 
+BOWL = {"disp": 0, "full_output": 1}
+OLDER = {
+    "fmin": lambda m, f, g: m.fmin(f, np.zeros(2), xtol=1e-9, ftol=1e-12, retall=1, **BOWL),
+    "fmin_powell": lambda m, f, g: m.fmin_powell(f, np.zeros(2), xtol=1e-9, ftol=1e-12, **BOWL),
+    "fmin_cg": lambda m, f, g: m.fmin_cg(f, np.zeros(2), g, **BOWL),
+    "fmin_bfgs": lambda m, f, g: m.fmin_bfgs(f, np.zeros(2), g, retall=1, **BOWL),
+    "fmin_ncg": lambda m, f, g: m.fmin_ncg(f, np.zeros(2), g, **BOWL),
+    "fmin_l_bfgs_b": lambda m, f, g: m.fmin_l_bfgs_b(f, np.zeros(2), g, bounds=[(0, 9), (0, 9)]),
+    "fmin_l_bfgs_b of pairs": lambda m, f, g: m.fmin_l_bfgs_b(lambda x: (f(x), g(x)), np.zeros(2)),
+    "fmin_l_bfgs_b by differences": lambda m, f, g: m.fmin_l_bfgs_b(f, np.zeros(2), approx_grad=True),
+    "fmin_tnc": lambda m, f, g: m.fmin_tnc(f, np.zeros(2), g, messages=0),
+    "fmin_slsqp": lambda m, f, g: m.fmin_slsqp(f, np.zeros(2), fprime=g, acc=1e-12, **BOWL),
+    "brent": lambda m, f, g: m.brent(lambda x: f(np.array([1.0, 2.0]) * x), full_output=1),
+    "golden": lambda m, f, g: m.golden(lambda x: f(np.array([1.0, 2.0]) * x), full_output=1),
+    "fminbound": lambda m, f, g: m.fminbound(lambda x: f(np.array([1.0, 2.0]) * x), 0, 4, full_output=1),
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_older_functions_return_what_scipy_does(name):
+    """By SciPy's own code: as many results, in its order, in compiled code too."""
+
+    def call(module: Any, p: Any) -> Any:
+        return OLDER[name](
+            module, lambda x: np.sum((x - p * np.array([1.0, 2.0])) ** 2), lambda x: 2 * (x - p * np.array([1.0, 2.0]))
+        )
+
+    expected, seen = call(so, 1.5), []
+
+    def place(p: Any) -> Any:
+        found = call(so, p)
+        seen.append(found)
+        return np.sum(found[0])
+
+    slope = np.sum(expected[0]) / 1.5
+    np.testing.assert_allclose(func.grad(place)(1.5), slope, rtol=1e-4)
+    np.testing.assert_allclose(func.jit(func.grad(place))(1.5), slope, rtol=1e-4)
+    for found in seen:
+        assert len(found) == len(expected)
+    np.testing.assert_allclose(func.stop_gradient(call(own, 1.5)[0]), expected[0], atol=1e-4)
+
+
 def test_tensors_and_trees_and_closures():
     def loss(tree):
         sol = so.root(lambda x, tree: x**3 + x - tree["b"] * tree["c"][0], np.zeros(2), args=(tree,), tol=1e-13)
