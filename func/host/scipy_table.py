@@ -158,7 +158,7 @@ TABLE: dict[str, str] = {
         distance_matrix minkowski_distance minkowski_distance_p ~procrustes geometric_slerp
     """,
     "scipy.spatial.distance": """
-        ~braycurtis canberra cdist() chebyshev ~cityblock correlation cosine dice directed_hausdorff euclidean ~hamming
+        braycurtis canberra cdist() chebyshev cityblock correlation cosine dice directed_hausdorff euclidean ~hamming
         is_valid_dm ~is_valid_y jaccard jensenshannon mahalanobis minkowski ~num_obs_dm ~num_obs_y pdist()
         rogerstanimoto russellrao ~seuclidean sokalsneath ~sqeuclidean squareform yule
     """,

@@ -41,6 +41,7 @@ from func.scipy.sparse.patterns import (
     canonical,
     entries,
     flat,
+    has_duplicates,
     is_scalar,
     joined,
     keys,
@@ -76,7 +77,6 @@ class TracedSparse:
     dtype: Any
     transpose: Any
     diagonal: Any
-    copy: Any
     conjugate: Any
     __neg__: Any
 
@@ -232,7 +232,15 @@ class TracedSparse:
         return by_number(self, template)
 
     def _with_data(self, data: Any, copy: bool = True) -> Any:
-        return with_entries(numbered(self) if copy else self, data)
+        return with_entries(self, data)
+
+    def _deduped_data(self) -> Any:
+        if has_duplicates(self):
+            self.sum_duplicates()
+        return self.data
+
+    def copy(self) -> Any:
+        return with_entries(numbered(self), np.copy(self.data))
 
     def __getitem__(self, key: Any) -> Any:
         own = canonical(self)
@@ -286,6 +294,8 @@ def _moving(name: str, sums: bool) -> Callable[..., Any]:
 
     def move(self: Any, *args: Any, **kwargs: Any) -> Any:
         own = canonical(self) if sums else self
+        if name == f"to{self.format}" and not (args or kwargs):
+            return own
         return by_number(own, getattr(numbered(own), name)(*args, **kwargs))
 
     move.__name__ = move.__qualname__ = name

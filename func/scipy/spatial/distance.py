@@ -23,14 +23,14 @@ from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
 from func.scipy.kinds.public_modules import public_module as _public_module
-from func.scipy.kinds.traces import TRACED_MATH, in_original, numpy_with, traces
+from func.scipy.kinds.traces import in_original, numpy_with, traces
 from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient
 
 __all__ = [
-    "canberra", "cdist", "chebyshev", "correlation", "cosine", "dice", "directed_hausdorff", "euclidean", "is_valid_dm",
-    "jaccard", "jensenshannon", "mahalanobis", "minkowski", "pdist", "rogerstanimoto", "russellrao", "sokalsneath",
-    "squareform", "yule",
+    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "dice", "directed_hausdorff",
+    "euclidean", "is_valid_dm", "jaccard", "jensenshannon", "mahalanobis", "minkowski", "pdist", "rogerstanimoto",
+    "russellrao", "sokalsneath", "squareform", "yule",
 ]  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def _single(name: str, metric: Callable[..., Array]) -> Callable[..., Any]:
     """The distance of two vectors."""
 
     def distance(u: Array, v: Array, w: Any = None) -> Array:
-        u, v = _vector(u), _vector(v, np.float64 if name == "canberra" else None)
+        u, v = _vector(u), _vector(v, np.float64 if name in ("braycurtis", "canberra") else None)
         result = metric(u, v, _weights(w))
         return fnp.astype(result, np.float64, copy=False) if name in _IN_DOUBLE else result
 
@@ -245,8 +245,11 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
+braycurtis = _single("braycurtis", _braycurtis)
 canberra = _single("canberra", _canberra)
 chebyshev = _single("chebyshev", _chebyshev)
+cityblock = _single("cityblock", _cityblock)
+cosine = _single("cosine", _cosine)
 euclidean = _single("euclidean", _euclidean)
 jaccard = _single("jaccard", _jaccard)
 yule = _single("yule", _yule)
@@ -267,9 +270,21 @@ def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
     return fnp.astype(distance, np.asarray(probe).dtype, copy=False)
 
 
-correlation = traces(_scipy.correlation, math=TRACED_MATH, np=numpy_with(clip=_clipped))
-cosine = traces(_scipy.cosine, correlation=correlation)
-mahalanobis = traces(_scipy.mahalanobis, np=numpy_with(sqrt=root))
+@version_of(_scipy.correlation)
+def correlation(u: Array, v: Array, w: Any = None, centered: bool = True) -> Array:
+    """One minus the correlation of two vectors, or without `centered` minus the cosine of their angle."""
+    u, v = [_vector(x) for x in (u, v)]
+    if "c" in (u.dtype.kind, v.dtype.kind):
+        raise TypeError("`u` and `v` must be real.")
+    return _correlation(u, v, _weights(w), centered)
+
+
+@version_of(_scipy.mahalanobis)
+def mahalanobis(u: Array, v: Array, VI: Array) -> Array:
+    """The root of (u - v)ᵀ VI (u - v), of the inverse covariance VI."""
+    return _mahalanobis(_vector(u), _vector(v), fnp.atleast_2d(fnp.asarray(VI)))
+
+
 jensenshannon = traces(_scipy.jensenshannon, np=numpy_with(sqrt=root))
 
 

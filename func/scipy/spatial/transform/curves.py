@@ -13,11 +13,10 @@ from func import linalg
 from func.control.branches_and_loops import while_loop
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value, shape_of
-from func.scipy.kinds.plain_values import stand_in
 from func.scipy.kinds.traces import in_original
 from func.scipy.spatial.transform import quaternions
 from func.scipy.spatial.transform.quaternions import composed, cross, dot, even, floats, holds
-from func.scipy.spatial.transform.rotations import HAS_HOOKS, made, plain_like, quaternions_of
+from func.scipy.spatial.transform.rotations import HAS_HOOKS, made, quaternions_of
 from func.transforms.custom import stop_gradient
 from func.transforms.implicit import custom_root
 
@@ -60,6 +59,21 @@ def steps(quat: Array) -> Array:
     return quaternions.to_rotvec(composed(quaternions.inverse(quat[:-1]), quat[1:]))
 
 
+def checked_times(given: Any, rotations: Any) -> Array:
+    """The times (n,) of n rotations."""
+    given = floats(given)
+    if given.ndim != 1:
+        raise ValueError(f"Expected times to be specified in a 1 dimensional array, got {given.ndim} dimensions.")
+    if shape_of(given)[0] != len(rotations):
+        raise ValueError(
+            "Expected number of rotations to be equal to number of timestamps given, got "
+            f"{len(rotations)} rotations and {shape_of(given)[0]} timestamps."
+        )
+    if not holds(fnp.diff(given) > 0):
+        raise ValueError("Times must be in strictly increasing order.")
+    return given
+
+
 class Slerp(_scipy.Slerp):  # type: ignore[misc]
     """SciPy's Slerp of traced times or rotations: the derivative at one of the times is that of the arc before it."""
 
@@ -70,14 +84,14 @@ class Slerp(_scipy.Slerp):  # type: ignore[misc]
         return super().__new__(cls)
 
     def __init__(self, times: Any, rotations: Any) -> None:
-        self.times = floats(times)
-        numbers = known_value(self.times)
-        numbers = numbers if np.shape(numbers) == shape_of(self.times) else stand_in(self.times)
-        plain = plain_like(quaternions_of(rotations)) if isinstance(rotations, _scipy.Rotation) else rotations
-        _scipy.Slerp(numbers, plain)  # its errors
-        if not holds(fnp.diff(self.times) > 0):  # of a batch
-            raise ValueError("Times must be in strictly increasing order.")
+        if not isinstance(rotations, _scipy.Rotation):
+            raise TypeError("`rotations` must be a `Rotation` instance.")
+        if rotations.single or len(rotations) <= 1:
+            raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         quat = quaternions_of(rotations)
+        if len(shape_of(quat)) > 2:
+            raise ValueError("Rotations with more than 1 leading dimension are not supported.")
+        self.times = checked_times(times, rotations)
         self.timedelta = fnp.diff(self.times)
         self.rotations = made(quat[:-1])
         self.rotvecs = steps(quat)
