@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -28,24 +27,18 @@ def private_module(name: str) -> Any:
     return _PrivateModule(name)
 
 
-def of_other_scipy(name: str, error: ImportError | AttributeError) -> Callable[..., Any]:
-    """A function that raises UnsupportedFunctionError, where func's version needs a private name that SciPy lacks.
-
-    Raises the error itself where no name of SciPy is missing.
-    """
-    scipy = sys.modules["scipy"]
+def with_reason(error: Exception, name: str) -> Exception:
+    """The error of a call with traced values; UnsupportedFunctionError if a private name is missing from SciPy."""
     if isinstance(error, ImportError):
         place, missing = error.name or "", getattr(error, "name_from", None) or ""
-    else:
+    elif isinstance(error, AttributeError):
         place, missing = getattr(error.obj, "__name__", ""), error.name
-    if not place.startswith("scipy.") or "._" not in f"{place}.{missing}":
-        raise error
-
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise UnsupportedFunctionError(
-            f"{name} takes no traced values with SciPy {scipy.__version__}{at_line()}\n"
-            f"func's version needs {'.'.join(filter(None, [place, missing]))}, which this SciPy lacks: install an "
-            "earlier SciPy, or a newer func."
-        )
-
-    return function
+    else:
+        return error
+    if not str(place).startswith("scipy.") or "._" not in f"{place}.{missing}":
+        return error
+    return UnsupportedFunctionError(
+        f"{name} takes no traced values with SciPy {sys.modules['scipy'].__version__}{at_line()}\n"
+        f"func's version needs {'.'.join(filter(None, [place, missing]))}, which this SciPy lacks: install an earlier "
+        "SciPy, or a newer func."
+    )

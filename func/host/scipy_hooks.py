@@ -25,10 +25,11 @@ from func import tree
 from func.host.dispatchers import function_code, with_prefix
 from func.host.interception import intercepted_call, without_intercepted
 from func.host.patching import called_inside
-from func.host.private_names import of_other_scipy
+from func.host.private_names import with_reason
 from func.host.scipy_table import TABLE, unsupported
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
+from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.host.swallowed_errors import hide_outside
 
 _HOOK, _TRACED = "<hook>", "<traced>"
@@ -130,11 +131,11 @@ class Hook:
             if self.target is None:
                 self.target = self.load_target()
             return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
-        except (ImportError, AttributeError) as error:
-            hide_outside(error)
-            of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)()
         except Exception as error:
             hide_outside(error)
+            reason = with_reason(error, f"{self.module.removeprefix('func.')}.{self.name}")
+            if reason is not error:
+                raise hide_engine_frames(reason) from None
             raise
 
     def load_target(self) -> Callable[..., Any]:
@@ -145,10 +146,7 @@ class Hook:
             return self.original
         if self.name.startswith("-"):
             return unsupported(f"{self.module.removeprefix('func.')}.{self.name[1:]}")
-        try:
-            target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
-        except (ImportError, AttributeError) as error:
-            return of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)
+        target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
         return target
 
     def without_defaults(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -498,10 +496,7 @@ class _ClassHook(Hook):
         """The class change of an object; a user's subclass gets func's class as a base, SciPy's stay unchanged."""
         if self.name.startswith(("~", "-")):
             return super().load_target()
-        try:
-            own: Any = getattr(importlib.import_module(self.module), self.name)
-        except (ImportError, AttributeError) as error:
-            return of_other_scipy(f"{self.module.removeprefix('func.')}.{self.name}", error)
+        own: Any = getattr(importlib.import_module(self.module), self.name)
 
         def become(self_: Any, *args: Any, **kwargs: Any) -> None:
             kind: Any = type(self_)

@@ -636,8 +636,9 @@ class _GradientRule:
 def _with_place(rule: Callable[..., Any]) -> str:
     """The name of a rule, and its line if it has a file."""
     code = getattr(rule, "__code__", None)
-    has_file = code is not None and not code.co_filename.startswith("<")
-    return name_of(rule) + (f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if has_file else "")
+    if code is None or code.co_filename.startswith("<"):
+        return name_of(rule)
+    return f"{name_of(rule)} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:

@@ -10,7 +10,7 @@ import scipy.optimize as scipy_optimize
 from func import numpy as func_numpy
 from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, shape_of
-from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
 from func.scipy.optimize import solving
 from func.scipy.optimize.conditions import Constraint, Model, limits, minimum
 from func.scipy.optimize.least_squares_fits import unaliased
@@ -35,6 +35,8 @@ def nnls(A: Any, b: Any, **options: Any) -> Any:
     if not solving.has_traced(A, b):
         return original("nnls")(A, b, **options)
     A, b = _matrix(A), vector_of(_matrix(b))
+    if shape_of(A)[:1] == (0,):  # SciPy returns memory that it has not written
+        raise ArgumentError("scipy.optimize.nnls: A has no rows, so that x is not determined")
     run = Run("nnls")
 
     def minimise(model: Model) -> Any:

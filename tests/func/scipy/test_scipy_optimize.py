@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize as so
 
 import func
-from func.errors import SingularSystemError, SolverWarning, UnsupportedFunctionError
+from func.errors import ArgumentError, SingularSystemError, SolverWarning, UnsupportedFunctionError
 from tests.support.scipy_optimize import ROWS, WITHOUT
 from tests.support.scipy_rows import check, parameters
 
@@ -360,3 +360,10 @@ def test_fits_of_fewer_points_than_parameters_are_no_functions_of_the_data(point
         told = [str(w.message) for w in seen if issubclass(w.category, SolverWarning)]
         assert bool(told) == (points < 3), (points, told)
         assert all(["hardly determines" in text for text in told])
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jit, func.vmap])
+def test_nnls_of_no_rows_is_refused(transform: Any) -> None:
+    A = np.ones((3, 2, 2))
+    with pytest.raises(ArgumentError, match="A has no rows"):
+        transform(lambda A: np.sum(so.nnls(A[:0], np.zeros(0))[0]))(A if transform is func.vmap else A[0])
