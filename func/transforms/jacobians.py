@@ -359,7 +359,7 @@ def check_chunk(chunk_size: Any, transform: str, memory_limit: Any = None) -> No
     if memory_limit is not None:
         parse_bytes(memory_limit, transform)
         if chunk_size is not None:
-            raise ArgumentError(f"func.{transform}: memory_limit chooses the chunks; give either it or chunk_size")
+            raise ArgumentError(f"func.{transform}: memory_limit chooses the chunks; pass either it or chunk_size")
     if chunk_size is not None and (not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
         raise ArgumentError(f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}")
 

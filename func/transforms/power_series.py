@@ -11,7 +11,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters import nan_safe
-from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, operand, shape_of, zeros_like
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
@@ -141,7 +141,8 @@ def taylor_flow(f: Callable[..., Any], y0: Any, order: int, *, intercept: Interc
     f = with_interception(f, intercept)
     _check_order(order, "taylor_flow")
     arguments = differentiable((y0,), {}, range(1), "taylor_flow", root="y0")
-    leaves, spec, names = arguments.values(), tree.structure(y0), tree.path_names(y0, "f(y0)")
+    leaves = [np.asarray(x)[()] if type(x) in PYTHON_SCALARS else x for x in arguments.values()]
+    spec, names = tree.structure(y0), tree.path_names(y0, "f(y0)")
     if len(leaves) < len(names):
         raise DifferentiatedInputError("func.taylor_flow: y0 has integers; make all of its arrays floating point")
     series: list[list[Any]] = [[] for _ in leaves]
@@ -159,7 +160,7 @@ def taylor_flow(f: Callable[..., Any], y0: Any, order: int, *, intercept: Interc
     columns = [leaves, *zip(*series, strict=True)]
     owned = own(
         [
-            zero_result(x) if term is ZERO else as_result(operand(term))
+            zero_result(x) if term is ZERO else as_result(term)
             for column in columns
             for x, term in zip(leaves, column, strict=True)
         ]

@@ -58,7 +58,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "a name in argnums": (lambda: func.grad(product, argnums="y")(X), r"select arguments by name with argnames='y'"),  # type: ignore[arg-type]
     "names in argnums": (lambda: func.grad(product, argnums=("x", "y"))(X), r"argnames=\('x', 'y'\)"),  # type: ignore[arg-type]
     "vmap of a list": (lambda: func.vmap(np.sin)([1.0, 2.0]), r"x is a tree of numbers: pass np\.array\(x\)"),
-    "save of a dict": (lambda: func.save({"w": X}, "w.func"), r"np\.savez\(path"),  # type: ignore[arg-type]
+    "save of a dict": (lambda: func.save({"w": X}, "w.func"), r"func\.tree\.save\(x, path\)"),  # type: ignore[arg-type]
     "PRNGKey": (attribute("PRNGKey", func.random), r"func\.random\.key\(seed\)"),
     "ravel_pytree": (attribute("ravel_pytree"), r"func\.tree\.ravel"),
     "jac": (attribute("jac"), r"func\.jacobian"),

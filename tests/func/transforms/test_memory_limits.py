@@ -178,7 +178,7 @@ def test_sizes_are_shown_in_their_unit() -> None:
     ],
 )
 def test_one_of_two_options(transform: Callable[..., Any], options: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentError, match="give either it or"):
+    with pytest.raises(ArgumentError, match="pass either it or"):
         transform(np.sin, memory_limit="1 GB", **options)
 
 
