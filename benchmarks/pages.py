@@ -227,9 +227,8 @@ def machine_text(figures: Figures) -> str:
     """The machine, the versions and the rounds, as a list."""
     rounds = ", ".join(f"{count} ({part})" for part, count in figures.data["rounds"].items())
     facts = {"date": figures.data["date"], **figures.data["machine"], "rounds": rounds}
-    if figures.data["measured again"]:
-        facts["measured again, since other work disturbed them"] = ", ".join(figures.data["measured again"])
     lines = [f"- {name}: {value}" for name, value in facts.items()]
+    lines += [f"- measured again in a quieter hour: {work}" for work in figures.data["measured again"]]
     for part, works in figures.data["disturbed"].items():
         lines += [
             f"- left out of {work} ({part}), disturbed by other work: {', '.join(names)}"
