@@ -430,6 +430,14 @@ FROM_SCIPY: dict[str, Row] = {
         "out = optimize.minimize(f, start, jac=func.grad(f), constraints=c, method='SLSQP')\n"
         "np.allclose(out.x[:2], 0.5, atol=1e-5)",
     ),
+    "`NonlinearConstraint(c, lower, upper, hess=)`": (
+        BANANA + "h = lambda a: a[:2] ** 2\n"
+        "c = optimize.NonlinearConstraint(h, 0.25, 0.25, jac=func.jacobian(h), hess=func.lagrangian_hessian(h))\n"
+        "out = optimize.minimize(\n"
+        "    f, start, jac=func.grad(f), hess=func.hessian(f), constraints=c, method='trust-constr', tol=1e-10\n"
+        ")\n"
+        "np.allclose(out.x[:2], 0.5, atol=1e-4)",
+    ),
     "`root(f, x, jac=)`, `fsolve(f, x, fprime=)`": (
         BANANA + "h = lambda a: a**3 + np.roll(a, 1) - 2\n"
         "near(optimize.root(h, start, jac=func.jacobian(h)))"
