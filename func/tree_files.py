@@ -40,6 +40,7 @@ def save(a: tree.Tree, path: str | os.PathLike[str]) -> None:
         path: The file, by convention with the suffix .npz.
 
     Raises:
+        ArgumentError: Two leaves have one name: the reprs of their keys are equal (a ValueError).
         UnsupportedArrayError: A leaf is not an array of numbers (a TypeError).
         TracerConversionError: A leaf has no value yet, as inside `jit` and `vmap` (a TypeError).
 
@@ -56,6 +57,10 @@ def save(a: tree.Tree, path: str | os.PathLike[str]) -> None:
     entries, arrays = [], {}
     for leaf, name in zip(leaves, names, strict=True):
         array = _host_array(leaf, name)
+        if name in arrays:
+            raise ArgumentError(
+                f"func.tree.save: two leaves have the name {name}; give the keys of the tree other reprs"
+            )
         kind = type(leaf).__name__ if type(leaf) in PYTHON_SCALARS else "scalar" if isinstance(leaf, np.generic) else ""
         entries.append({"name": name, "kind": kind, "dtype": array.dtype.name})
         bits = array.view(np.uint16) if array.dtype.name == "bfloat16" else array

@@ -538,13 +538,13 @@ def lagrangian_hessian(f: Callable[..., Any], *, intercept: Intercepts = False) 
 
         @functools.wraps(f)
         def weighted(x: Any) -> Any:
-            out = f(x, *others, **kwargs)
-            if aval_of(out).size != aval_of(multipliers).size:
+            out, weights = tree.ravel(f(x, *others, **kwargs))[0], tree.ravel(multipliers)[0]
+            if shape_of(out) != shape_of(weights):
                 raise ArgumentError(
-                    f"func.lagrangian_hessian: {name_of(f)} returns an array of shape {shape_of(out)}, but the "
-                    f"multipliers have {shape_of(multipliers)}"
+                    f"func.lagrangian_hessian: {name_of(f)} returns {_size(out)} numbers, but there are "
+                    f"{_size(weights)} multipliers"
                 )
-            return np.dot(np.ravel(multipliers), np.ravel(out))
+            return np.dot(weights, out)
 
         return hessian(weighted)(x)
 

@@ -61,7 +61,9 @@ def propagate(f: Callable[..., Any], *, intercept: Intercepts = False) -> Callab
         differentiable((x,), {}, (0,), "propagate", root="x")
         slopes = jacobian(f)(x, *others, **kwargs)
         if not hasattr(slopes, "shape"):
-            raise ArgumentError(f"func.propagate: {name_of(f)} must return one array, not {type(slopes).__name__}")
+            raise ArgumentError(
+                f"func.propagate: {name_of(f)} must return one array, not {type(slopes).__name__}: write np.array(...)"
+            )
         axes = len(shape)
         spread = np.tensordot(slopes, covariance, axes)
         of_out = tuple(range(slopes.ndim - axes))

@@ -111,6 +111,24 @@ def test_leaves_that_files_cannot_hold(tmp_path):
     assert not path.exists()
 
 
+class Key:
+    """A key whose repr does not tell which it is."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __repr__(self):
+        return "key"
+
+    def __lt__(self, other):
+        return self.number < other.number
+
+
+def test_leaves_of_one_name_are_not_lost(tmp_path):
+    with pytest.raises(ArgumentError, match=r"two leaves have the name \[key\]"):
+        tree.save({Key(1): 1.0, Key(2): 2.0}, tmp_path / "tree.npz")
+
+
 def test_files_that_do_not_fit_the_example(tmp_path):
     path = tmp_path / "tree.npz"
     tree.save({"a": np.ones(2)}, path)
