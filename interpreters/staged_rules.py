@@ -328,6 +328,7 @@ def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Sha
         lambda other: of(True),
         reference=lambda other: of(False),
         avals=lambda other: [var.aval for var in (*given, *outputs)],
+        is_fixed=True,
     )
 
 

@@ -75,6 +75,12 @@ class InterceptScope(Scope):
         INTERCEPTING.set(Entry(self, live_entry(INTERCEPTING)))
 
 
+class OwnScope(InterceptScope):
+    """A block that func opens for SciPy's code, not the user."""
+
+    __slots__ = ()
+
+
 class intercept:
     """Let arrays that NumPy's creation functions make inside a transform hold traced values.
 
@@ -110,6 +116,8 @@ class intercept:
         -1.0
     """
 
+    _scope_class = InterceptScope
+
     def __init__(self, *, modules: Modules = ()) -> None:
         if not isinstance(modules, (str, ModuleType, Iterable)):
             raise ArgumentError(
@@ -123,8 +131,7 @@ class intercept:
 
     def __enter__(self) -> None:
         patching.adopt_results(_creator, is_intercepting)
-        scope = InterceptScope(_rebound(self._modules) if self._modules else ())
-        self._scopes.append(scope)
+        self._scopes.append(self._scope_class(_rebound(self._modules) if self._modules else ()))
 
     def __exit__(self, *error: object) -> None:
         entry = INTERCEPTING.get()
@@ -172,11 +179,34 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def intercepted(*args: Any, **kwargs: Any) -> Any:
         was_intercepting = is_intercepting()
-        with intercept():
+        with _intercept_inside():
             out = function(*args, **kwargs)
         return out if was_intercepting else _without_memory(out)
 
     return call
+
+
+class _intercept_inside(intercept):
+    _scope_class = OwnScope
+
+
+def not_intercepted(function: F) -> F:
+    """SciPy's function of plain numbers: it runs outside of the blocks that func has opened for SciPy's code."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        entry = live_entry(INTERCEPTING)
+        if entry is None or type(entry.scope()) is not OwnScope:
+            return function(*args, **kwargs)
+        while entry is not None and type(entry.scope()) is OwnScope:
+            entry = entry.outer
+        token = INTERCEPTING.set(entry)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            INTERCEPTING.reset(token)
+
+    return call  # type: ignore[return-value]
 
 
 def without_intercepted(function: Callable[..., Any], args: Any, kwargs: Any, keep: bool = False) -> tuple[bool, Any]:

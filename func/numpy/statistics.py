@@ -155,7 +155,9 @@ def _spread(original: F, is_root: bool, doc: str) -> F:
         a = operand(a)
         axes = mean_axes(axis, rank_of(a))
         squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
-        return finish(root_of(squared) if is_root else squared, shape_of(a), axes, keepdims, out)
+        is_constant = where is NO_VALUE and mean is NO_VALUE and number_of(a, axes, where) == 1
+        root = squared if is_constant or not is_root else root_of(squared)  # of one element: 0, smooth, or NaN
+        return finish(root, shape_of(a), axes, keepdims, out)
 
     return spread
 

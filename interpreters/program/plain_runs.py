@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -19,6 +20,8 @@ MOST_STEPS = 20_000
 """Equations of one run, all steps of loops together: for other inputs a loop may never end."""
 
 
+MOST_OPERANDS = 3
+"""An equation that reads more elements for each that it writes adds them up."""
 HUGE = 1e4
 """Beyond this size, SciPy's functions of several arguments are not called with numbers that no user passed."""
 
@@ -27,11 +30,28 @@ class Undefined(Exception):
     """NumPy leaves the outputs undefined for these inputs, or it takes too long to find them."""
 
 
+class Noise:
+    """Random rounding errors of so many units in the last place."""
+
+    def __init__(self, seed: int, units: float) -> None:
+        self.random = np.random.default_rng(seed)
+        self.units = units
+
+    def rounded(self, value: Array, terms: float = 0.0) -> Any:
+        """The numbers, each moved by itself, and all of them together by a unit for each term of their sums."""
+        kind = dtype_of(value)
+        if not is_inexact(kind):
+            return value
+        moves = 2 * self.random.random(shape_of(value)) - 1 + terms * (self.random.random() - 0.5) / 2
+        moved = np.asarray(value) * (1 + self.units * unit_of(kind) * moves)
+        return type(value)(moved) if type(value) in (float, complex) else moved.astype(kind)[()]
+
+
 class _Running(threading.local):
     """The remaining steps of this thread's run, the steps of the last one, and the source of random rounding."""
 
     steps = taken = 0
-    noise: np.random.Generator | None = None
+    noise: Noise | None = None
 
 
 _RUNNING = _Running()
@@ -48,26 +68,45 @@ def plain_run(program: Program) -> Run:
         primitive = equation.primitive
         if equation.nested():
             out = primitive.impl(PLAIN, *operands, **equation.params)
+            if _RUNNING.noise is not None:
+                return tuple([_RUNNING.noise.rounded(x) for x in _outputs(equation, out)])
         else:
             _refuse_undefined_cast(equation, operands)
             refuse_extremes(primitive, operands)
             if primitive.undefined is not None and primitive.undefined(*operands, **equation.params):
                 raise Undefined
+            if _RUNNING.noise is not None:
+                return _run_with_noise(equation, operands, _RUNNING.noise)
             out = bind(primitive, operands, equation.params)
-        pairs = zip(equation.outputs, out if primitive.multiple else (out,), strict=True)
-        outs = tuple([x.item() if var.weak and isinstance(x, np.generic) else x for var, x in pairs])
-        return outs if _RUNNING.noise is None else tuple([rounded(x, _RUNNING.noise) for x in outs])
+        return _outputs(equation, out)
 
     return lambda *args: program.run(args, override)
 
 
-def evaluated(run: Run, args: Sequence[Array], noise: np.random.Generator | None = None) -> list[Any]:
+def _outputs(equation: Equation, out: Any) -> tuple[Any, ...]:
+    pairs = zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True)
+    return tuple([x.item() if var.weak and isinstance(x, np.generic) else x for var, x in pairs])
+
+
+def _run_with_noise(equation: Equation, operands: tuple[Array, ...], noise: Noise) -> tuple[Any, ...]:
+    """The outputs of an equation with rounding errors; with those of long sums, if it reads much and writes little."""
+    written = max(1, sum([var.size for var in equation.outputs]))
+    terms = sum([math.prod(shape_of(x)) for x in operands]) / written
+    if terms <= MOST_OPERANDS:
+        terms = 0.0
+    else:
+        operands = tuple([noise.rounded(x) for x in operands])
+    outs = _outputs(equation, bind(equation.primitive, operands, equation.params))
+    return tuple([noise.rounded(x, terms) for x in outs])
+
+
+def evaluated(run: Run, args: Sequence[Array], noise: Noise | None = None) -> list[Any]:
     """The outputs for copies of arguments; with `noise` each equation rounds at random. Raises Undefined."""
     before = _RUNNING.steps, _RUNNING.noise
     _RUNNING.steps, _RUNNING.noise = MOST_STEPS, noise
     try:
         copies = [x.copy("K") if isinstance(x, np.ndarray) else x for x in args]
-        return list(quietly(run, *(copies if noise is None else [rounded(x, noise) for x in copies])))
+        return list(quietly(run, *(copies if noise is None else [noise.rounded(x) for x in copies])))
     finally:
         _RUNNING.taken = MOST_STEPS - _RUNNING.steps
         _RUNNING.steps, _RUNNING.noise = before
@@ -103,12 +142,3 @@ def refuse_extremes(primitive: Primitive, operands: Sequence[Array]) -> None:
 def unit_of(dtype: np.dtype[Any]) -> float:
     """The unit in the last place of 1."""
     return 2.0**-7 if dtype.kind == "V" else float(np.finfo(dtype).eps)
-
-
-def rounded(value: Array, noise: np.random.Generator) -> Any:
-    """The numbers, moved by some units of their last place."""
-    kind = dtype_of(value)
-    if not is_inexact(kind):
-        return value
-    moved = np.asarray(value) * (1 + 4 * unit_of(kind) * (2 * noise.random(shape_of(value)) - 1))
-    return type(value)(moved) if type(value) in (float, complex) else moved.astype(kind)[()]

@@ -21,6 +21,7 @@ from func import tree
 from func.backends.records import Record
 from func.control.branches_and_loops import cond
 from func.host import scipy_hooks
+from func.host.interception import not_intercepted
 from func.host.patching import called_inside
 from func.interpreters.calls.callback import callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
@@ -43,8 +44,8 @@ UNDETERMINED = 0.1
 
 
 def original(name: str) -> Callable[..., Any]:
-    """SciPy's function of this name, without its hook."""
-    return scipy_hooks.original(getattr(scipy_optimize, name))
+    """SciPy's function of this name, without its hook; it takes plain numbers."""
+    return not_intercepted(scipy_hooks.original(getattr(scipy_optimize, name)))
 
 
 def is_unmodified(depth: int = 1) -> bool:

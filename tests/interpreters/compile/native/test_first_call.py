@@ -40,8 +40,9 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork her
 
 
 def run(script: str, **variables: str) -> str:
-    """The output of a fresh process without a cache."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": "", "FUNC_NUM_THREADS": "3", **variables}
+    """The output of a fresh process without a cache, or validation, which waits for the compiler."""
+    settings = {"PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": "", "FUNC_NUM_THREADS": "3", "FUNC_VALIDATE": "0"}
+    environment = {**os.environ, **settings, **variables}
     command = [sys.executable, "-W", "error", "-c", START + script]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

@@ -229,10 +229,11 @@ def test_large_constants_of_passes_are_not_stored(monkeypatch: pytest.MonkeyPatc
     assert stored_programs._packed(Interface([], [np.arange(13.0)], []), "f", program) is None
 
 
-def test_without_a_folder_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_folder_there_are_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = func.make_program(np.sin)(1.0)
     arguments: tuple[Any, ...] = (program, False, frozenset(), False)
     monkeypatch.setattr(stored_programs, "enabled", True)
+    monkeypatch.setenv("FUNC_CACHE_DIR", str(tmp_path))
     assert stored_programs.key_of(*arguments) == stored_programs.key_of(*arguments) is not None
     assert stored_programs.key_of(program, True, frozenset(), False) != stored_programs.key_of(*arguments)
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
