@@ -24,7 +24,7 @@ CHART := 'rosenbrock 100' 'black-scholes 100k' 'logistic 10k' 'rnn scan' 'mlp 10
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check-all validate lowest newest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate corpus clean
+.PHONY: help demo test check-all validate lowest newest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate corpus suites clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -45,6 +45,7 @@ help:
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
 	@echo "make enumerate  run small programs, all or sampled, against the truth (TIME=2h, ARGS='memory --complete')"
 	@echo "make corpus  run the functions of the installed packages of docs/numpy.md in every transform (ARGS='fluids')"
+	@echo "make suites  run the test suites of NumPy and SciPy, each call in every transform (ARGS='scipy.signal')"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -130,6 +131,9 @@ enumerate: $(VENV)/installed-test
 
 corpus: $(VENV)/installed-test
 	$(BIN)/python -m tools.corpus $(or $(ARGS),--all --limit 40)
+
+suites: $(VENV)/installed-test
+	$(BIN)/python -m tools.suites $(or $(ARGS),scipy.signal scipy.ndimage)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(NEWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info

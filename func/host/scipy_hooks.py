@@ -293,7 +293,7 @@ def install(module: str) -> None:
             kind = getattr(kind, part, None)
         if kind is not None:
             kind.__func_holds_traced__ = _has_traced_attribute
-    target = "func." + module
+    target = "func.scipy.numpy_series" if module.startswith("numpy.") else "func." + module
     for name in TREES.get(module, ()):
         _register_tree(getattr(scipy_module, name, None), target, name)
     for entry in entries(scipy_module, TABLE.get(module, "")):
@@ -326,7 +326,10 @@ def entries(module: types.ModuleType, table: str) -> Iterator[str]:
         elif entry.endswith("*"):
             public = getattr(module, entry[1:-2], None) if entry[1:-2] else module
             names = getattr(public, "__all__", ())
-            yield from [f"{entry[:-1]}{name}" for name in names if callable(getattr(public, name, None))]
+            listed = set(table.split())
+            yield from [
+                f"{entry[:-1]}{name}" for name in names if name not in listed and callable(getattr(public, name, None))
+            ]
         else:
             yield entry
 

@@ -6,8 +6,8 @@ Entries of `TABLE`:
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
   transform runs, so this is for tensors.
-- `-name`: an error that suggests what to write, see `refusal`; `-module.*`: all public functions of a module, `~*` of
-  this one.
+- `-name`: an error that suggests what to write, see `refusal`.
+- `-module.*`: all public functions of a module; `~*`: those of this one that have no entry.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;
@@ -23,11 +23,22 @@ from typing import Any, NoReturn
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 
+BASES = {
+    "polynomial": "poly",
+    "chebyshev": "cheb",
+    "hermite": "herm",
+    "hermite_e": "herme",
+    "laguerre": "lag",
+    "legendre": "leg",
+}
+"""NumPy's modules of series, and how the names of their functions begin."""
+
 TABLE: dict[str, str] = {
     **{
-        f"numpy.polynomial.{basis}": "~*"
-        for basis in ("polynomial", "chebyshev", "hermite", "hermite_e", "laguerre", "legendre")
+        f"numpy.polynomial.{basis}": f"~* {short}roots {short}companion {short}div {short}line {short}int {short}mulx"
+        for basis, short in BASES.items()
     },
+    "numpy.polynomial.polyutils": "trimseq",
     "scipy.linalg": """
         bandwidth block_diag cdf2rdf cho_factor cho_solve cho_solve_banded cholesky cholesky_banded circulant
         ~clarkson_woodruff_transform companion convolution_matrix coshm cosm cossin det diagsvd eig eig_banded eigh
@@ -121,14 +132,14 @@ TABLE: dict[str, str] = {
         _arraytools._validate_fs _sigtools.{_convolve2d, _medfilt2d} ~_filter_design._arc_jac_sc1
         ~_filter_design._arc_jac_sn ~_filter_design._ellipdeg _filter_design._validate_sos _polyutils._lstsq
         _polyutils._trim_zeros _spectral_py._fft_helper ~abcd_normalize ~argrelextrema ~argrelmax ~argrelmin
-        ~band_stop_obj ~bessel ~besselap ~bilinear bilinear_zpk ~bode ~buttap ~butter ~buttord cheb1ap ~cheb1ord cheb2ap
+        ~band_stop_obj ~bessel ~besselap bilinear bilinear_zpk ~bode ~buttap ~butter ~buttord cheb1ap ~cheb1ord cheb2ap
         ~cheb2ord ~cheby1 ~cheby2 ~check_COLA ~check_NOLA chirp choose_conv_method ~closest_STFT_dual_window ~coherence
         ~cont2discrete ~convolve ~convolve2d correlate ~correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval
         ~cspline2d ~czt ~czt_points ~dbode ~decimate ~deconvolve ~detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip
         ellipap ~ellipord ~envelope ~fftconvolve ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls firwin ~firwin2
         ~firwin_2d ~freqresp ~freqs ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse
         ~get_window ~group_delay ~hilbert ~hilbert2 iircomb ~iirdesign iirfilter iirnotch iirpeak ~impulse ~invres
-        ~invresz ~istft ~kaiser_atten ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk
+        ~invresz ~istft ~kaiser_atten ~kaiser_beta ~kaiserord lfilter lfilter_zi lfiltic ~lombscargle ~lp2bp lp2bp_zpk
         ~lp2bs lp2bs_zpk ~lp2hp lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt ~medfilt2d ~minimum_phase
         normalize ~oaconvolve ~order_filter peak_prominences peak_widths ~periodogram ~place_poles ~qspline1d
         qspline1d_eval ~qspline2d ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter

@@ -72,7 +72,7 @@ MODULES = frozenset(
     ]
     + [
         f"numpy.polynomial.{name}"
-        for name in ("polynomial", "chebyshev", "hermite", "hermite_e", "laguerre", "legendre")
+        for name in ("polynomial", "chebyshev", "hermite", "hermite_e", "laguerre", "legendre", "polyutils")
     ]
 )  # fmt: skip
 """The modules that `func.host.scipy_hooks` has a table for."""

@@ -9,10 +9,12 @@ import numpy as np
 from func import numpy as fnp
 from func.backends.array_helpers.linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, is_plain_array, operand, shape_of
+from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.linalg import factorizations, singular, solving
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import schur as schur_primitives
 from func.interpreters.primitives.linalg.matrices import mH
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import argsort
 from func.linalg.checks import matrices, promoted, squares, untraced_call
 
@@ -161,12 +163,18 @@ def schur(
 
 
 def polar(a: Array, side: str = "right") -> tuple[Array, Array]:
-    """(u, p) with a = u p ("right") or a = p u ("left"), u with orthonormal rows or columns, p semidefinite."""
+    """(u, p) with a = u p ("right") or a = p u ("left"), u with orthonormal rows or columns, p semidefinite.
+
+    The derivative of p is that of uᴴ a or a uᴴ, which equal singular values leave determined.
+    """
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
-    w, s, vh = singular.svd(matrices(a, "a"), full_matrices=False)
-    scale = fnp.expand_dims(s, -2)
-    return w @ vh, (mH(vh) * scale) @ vh if side == "right" else (w * scale) @ mH(w)
+    a = matrices(a, "a")
+    w, s, vh = singular.svd(a, full_matrices=False)
+    u, fixed = w @ vh, [stop_gradient(x) for x in (w, fnp.expand_dims(s, -2), vh)]
+    if side == "right":
+        return u, revalued((mH(fixed[2]) * fixed[1]) @ fixed[2], mH(u) @ a)
+    return u, revalued((fixed[0] * fixed[1]) @ mH(fixed[0]), a @ mH(u))
 
 
 def svd(

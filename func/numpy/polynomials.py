@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes, slicing
-from func.numpy import elementary, linalg
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.reductions import reduce_max
+from func.numpy import linalg
 from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry
@@ -21,6 +24,9 @@ from func.numpy.memory import copied, in_order_of
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
+from func.numpy.reductions import argmin
+from func.numpy.selection import take
+from func.numpy.shaping import flip
 from func.numpy.sizes import zeros_at_end
 from func.numpy.sorting import sort
 
@@ -38,14 +44,13 @@ def _in_front(zeros: int, p: Array) -> Array:
     return slicing.concatenate(shapes.full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
 
 
-_CONVOLVE = "Leading zeros are dropped: write np.convolve(a1, a2), which keeps them."
 _COMPANION = (
     "Zeros at the ends are dropped: write np.linalg.eigvals of the companion matrix, whose first row is -p[1:] / p[0] "
     "and which has ones below its diagonal."
 )
 
 
-def _zeros_at_end(p: Array, front: bool, function: str, instead: str) -> int:
+def zeros_at_end_of(p: Array, front: bool, function: str, instead: str) -> int:
     """The number of zero coefficients at an end, in all batch elements, which the result drops."""
     if shape_of(p)[0] == 0:
         return 0
@@ -92,21 +97,20 @@ def polysub(a1: Any, a2: Any) -> Array:
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Array:
-    """The product of two polynomials, as numpy.polymul; drops leading zeros of the factors."""
-    factors = []
-    for p in (_coefficients(a1), _coefficients(a2)):
+    """The product of two polynomials, as numpy.polymul; leading zeros of traced factors stay: they have derivatives."""
+    factors: list[Any] = []
+    for given in (a1, a2):
+        p = _coefficients(given)
+        p = p if type(p) is Tracer else np.trim_zeros(p, "f")
         if rank_of(p) > 1:
             raise ValueError("Polynomial must be 1d only.")
-        if shape_of(p)[0] == 0:
-            p = shapes.full_like(p, 0, (1,))
-        zeros = min(_zeros_at_end(p, True, "polymul", _CONVOLVE), shape_of(p)[0] - 1)
-        factors.append(cut(p, 0, zeros) if zeros else p)
+        factors.append(p if shape_of(p)[0] else shapes.full_like(p, 0, (1,)))
     return convolve(*factors)
 
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
-    """The quotient, and the remainder without leading zeros, as numpy.polydiv."""
+    """The quotient and the remainder, as numpy.polydiv; leading zeros of the remainder have derivatives and stay."""
     u, v = ops.add(_coefficients(u), 0.0), ops.add(_coefficients(v), 0.0)
     dtype = np.result_type(dtype_of(u), dtype_of(v))
     m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
@@ -118,8 +122,7 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
         quotient.append(to_dtype(shapes.reshape(arrayed(factor), shape=(1,)), dtype))
         part = ops.subtract(cut(rest, 0, k, k + n + 1), ops.multiply(factor, v))
         rest = slicing.update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
-    while shape_of(rest)[0] > 1 and elementary.allclose(entry(rest, 0), 0, rtol=1e-14):
-        rest = cut(rest, 0, 1)
+    rest = cut(rest, 0, min(max(m - n + 1, 0), shape_of(rest)[0] - 1))  # further zeros have derivatives
     return (slicing.concatenate(*quotient, axis=0) if quotient else shapes.full_like(rest, 0, (1,))), rest
 
 
@@ -161,26 +164,52 @@ def roots(p: Any) -> Array:
     p = _coefficients(p)
     if rank_of(p) != 1:
         raise ValueError("Input must be a rank-1 array.")
-    leading = _zeros_at_end(p, True, "roots", _COMPANION)
+    leading = zeros_at_end_of(p, True, "roots", _COMPANION)
     if leading == shape_of(p)[0]:
         return np.array([])
-    trailing = _zeros_at_end(p, False, "roots", _COMPANION)
-    p = cut(p, 0, leading, shape_of(p)[0] - trailing)
+    trailing = zeros_at_end_of(p, False, "roots", _COMPANION)
     if dtype_of(p).kind not in "fc":
         p = to_dtype(p, _FLOAT)
+    whole, p = p, cut(p, 0, leading, shape_of(p)[0] - trailing)
+    found = real_eigvals(_companion(p)) if shape_of(p)[0] > 1 else np.zeros(0)
+    if trailing:
+        found = joined([found, shapes.full_like(found, 0, (trailing,))], 0)
+    if (leading or trailing) and type(whole) is Tracer and shape_of(found)[0]:
+        return _with_all_slopes(found, whole, leading)
+    return copied(found)
+
+
+def _companion(p: Array) -> Array:
     n = shape_of(p)[0]
-    if n == 1:
-        return np.zeros(trailing)
-    first = ops.divide(ops.negative(cut(p, 0, 1)), entry(p, 0))
-    below = to_dtype(
-        constant_mask(shapes.full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1))),
-        dtype_of(p),
+    first = ops.divide(ops.negative(cut(p, 0, 1)), entry(p, 0))  # its zeros keep their signs, on which LAPACK depends
+    below = constant_mask(shapes.full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1)))
+    return slicing.update(to_dtype(below, dtype_of(p)), first, index=(0, (0, n - 1, 1)))
+
+
+def _with_all_slopes(found: Array, p: Array, leading: int) -> Array:
+    """Roots with their derivatives by all coefficients, also by those that are zero at the ends.
+
+    They are those of the eigenvalues of the companion matrix of p; with leading zeros, of the polynomial of
+    y = 1 / (x - h), where h is larger than all roots.
+    """
+    if not leading:
+        every = linalg.eigvals(_companion(p))
+    else:
+        n = shape_of(p)[0]
+        size = ops.absolute(p)
+        h = stop_gradient(ops.add(1.0, ops.divide(reduce_max(size, axes=(0,)), entry(size, leading))))
+        shifted = p
+        for end in range(1, n):  # Horner's scheme, once for each power
+            for k in range(1, n + 1 - end):
+                moved = ops.add(entry(shifted, k), ops.multiply(h, entry(shifted, k - 1)))
+                shifted = slicing.update(shifted, shapes.reshape(moved, shape=(1,)), index=((k, k + 1, 1),))
+        y = linalg.eigvals(_companion(flip(shifted, 0)))
+        every = ops.add(h, ops.divide(1.0, shapes.where(ops.equal(y, 0), 1.0, y)))  # none of the roots at infinity
+    gaps = ops.absolute(
+        ops.subtract(shapes.expand(stop_gradient(found), (1,)), shapes.expand(stop_gradient(every), (0,)))
     )
-    companion = ops.add(below, slicing.embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
-    eigenvalues = real_eigvals(companion)
-    if not trailing:
-        return copied(eigenvalues)
-    return slicing.concatenate(eigenvalues, shapes.full_like(eigenvalues, 0, (trailing,)), axis=0)
+    nearest = take(every, argmin(gaps, axis=1), 0)
+    return revalued(found, nearest if dtype_of(found).kind == "c" else ops.real(nearest))
 
 
 @implements(np.poly)

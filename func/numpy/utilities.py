@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     Returns a list for a list of numbers.
     """
     original, filt = filt, operand(filt)
+    if _is_for_poly1d():
+        return filt
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
@@ -85,6 +88,23 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         if front == n:
             index[k] = slice(0, 0)
     return original[index[0]] if isinstance(original, (list, tuple)) and rank == 1 else filt[tuple(index)]
+
+
+def _is_for_poly1d() -> bool:
+    """Whether the constructor of np.poly1d calls: leading coefficients that are zero have derivatives too."""
+    frame: Any = sys._getframe(2)
+    for _ in range(_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_code is _POLY1D:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_POLY1D = np.poly1d.__init__.__code__
+_FRAMES = 8
+"""The most calls between NumPy's and func's function."""
 
 
 def _known(x: Any) -> Any:

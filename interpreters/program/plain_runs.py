@@ -31,7 +31,7 @@ class Undefined(Exception):
 
 
 class Noise:
-    """Random rounding errors of so many units in the last place."""
+    """Random rounding errors of a number of units in the last place."""
 
     def __init__(self, seed: int, units: float) -> None:
         self.random = np.random.default_rng(seed)

@@ -124,6 +124,10 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((real(3), VALUES, VALUES, VALUES), differentiable=(0,)),
         Sample((real(2, 3), VALUES, np.array([1.0, 2.0, 2.0, 5.0]), VALUES), differentiable=(0,)),
     ],
+    "entangled": [
+        Sample((real(3), real(3, 3), np.eye(3), VALUES), {"hermitian": hermitian}, (0, 1))
+        for hermitian in (True, False)
+    ],
     "eigh_by_driver": [
         Sample((spd(3),), {"lower": True, "driver": "ev", "subset": None}, tolerance=1e-6),
         Sample((spd(3, 2),), {"lower": False, "driver": "evd", "subset": None}, tolerance=1e-6),

@@ -120,7 +120,7 @@ def compare(what: str, value: Any, truth: Any, error: Any = 0.0, relative: float
         raise NotANumber(f"NaN in place of numbers; {what}: {_short(value)} in place of {_short(truth)}")
     size = np.max(np.abs(truth), initial=0.0)
     allowed = relative * np.abs(truth) + 1e-2 * relative * size + 20 * error + 1e-300
-    if not np.all(np.abs(value - truth) <= allowed):
+    if not np.all((np.abs(value - truth) <= allowed) | (np.isnan(value) & np.isnan(truth)) | (value == truth)):
         raise Differs(f"{what}: {_short(value)} in place of {_short(truth)}")
 
 

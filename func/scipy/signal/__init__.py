@@ -40,7 +40,7 @@ from func.scipy.signal.peaks import find_peaks, peak_prominences, peak_widths
 from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt
 from func.scipy.signal.short_time import ShortTimeFFT
 from func.scipy.signal.short_time import transformed_windows as _spectral_py__fft_helper
-from func.scipy.signal.transfer_functions import normalize
+from func.scipy.signal.transfer_functions import bilinear, lfiltic, normalize
 from func.scipy.signal.transfer_functions import trim_zeros as _polyutils__trim_zeros
 from func.scipy.signal.transfer_functions import validate_fs as _arraytools__validate_fs
 from func.scipy.signal.transfer_functions import validate_sos as _filter_design__validate_sos
@@ -49,9 +49,9 @@ from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth
 
 __all__ = [
-    "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "choose_conv_method", "correlate",
+    "ShortTimeFFT", "bilinear", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "choose_conv_method", "correlate",
     "cspline1d", "cspline1d_eval", "ellipap", "find_peaks", "firwin",
-    "gammatone", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk",
+    "gammatone", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lfiltic", "lp2bp_zpk",
     "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "normalize", "peak_prominences",
     "peak_widths", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "spline_filter",
     "symiirorder1", "symiirorder2", "tf2ss", "tf2zpk", "upfirdn", "zpk2sos",

@@ -16,7 +16,7 @@ from func import numpy as fnp
 from func.host.intercepted_arrays import resolved
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer, shape_of
-from func.scipy.kinds.traces import is_known
+from func.scipy.kinds.traces import is_known, numpy_with, part
 from func.scipy.kinds.versions import version_of
 
 
@@ -55,6 +55,39 @@ def normalize(b: Any, a: Any) -> tuple[Array, Array]:
         )
         num = num[:, leading - 1 if leading == num.shape[1] else leading :]
     return num[0] if num.shape[0] == 1 else num, den
+
+
+_bilinear = part(_scipy.bilinear, np=numpy_with(trim_zeros=lambda filt, trim: filt))
+
+
+@version_of(_scipy.bilinear)
+def bilinear(b: Any, a: Any, fs: Any = 1.0) -> tuple[Array, Array]:
+    """A digital filter from an analog one, as scipy.signal.bilinear.
+
+    Leading coefficients that are zero have derivatives where they do not raise the order.
+    """
+    b, a = fnp.atleast_1d(fnp.asarray(b)), fnp.atleast_1d(fnp.asarray(a))
+    if b.ndim == 1 and a.ndim == 1:
+        length = max([trim_zeros(filt, "f").shape[0] for filt in (b, a)]) or 1
+        b, a = b[-length:], a[-length:]
+    digital: tuple[Array, Array] = _bilinear(b, a, fs)
+    return digital
+
+
+_lfiltic = part(_scipy.lfiltic)
+
+
+@version_of(_scipy.lfiltic)
+def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Array:
+    """The state of a filter with these outputs and inputs before, as scipy.signal.lfiltic.
+
+    SciPy divides by the leading coefficient unless it is one; one has a derivative too.
+    """
+    a = fnp.atleast_1d(fnp.asarray(a))
+    if a.ndim != 1 or a.shape[0] == 0 or (is_known(a) and bool(a[0] == 0.0)):
+        return _lfiltic(b, a, y, x)
+    twice = fnp.concatenate([fnp.full_like(a[:1], 2), a[1:]])
+    return _lfiltic(b, twice, y, x) * (2 / a[0])
 
 
 def trim_zeros(filt: Any, trim: str = "fb") -> Any:

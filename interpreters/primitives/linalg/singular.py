@@ -36,6 +36,7 @@ from func.interpreters.primitives.linalg.matrices import (
     block,
     cusps,
     diagonal_of,
+    entangle,
     from_triangle,
     hermitian_part,
     keep_where,
@@ -80,7 +81,19 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
         turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
         du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
     du, dv = (_columns_with_cusps(d, k, cusp) for d in (du, dv))
-    return (u, s, vh), (du, _moved_values(real_part(diagonal_of(inner)), a, s, cusp), mH(dv))
+    ds, du = _entangle_thin(_moved_values(real_part(diagonal_of(inner)), a, s, cusp), du, s, thin_u)
+    ds, dv = _entangle_thin(ds, dv, s, thin_v)
+    return (u, s, vh), (du, ds, mH(dv))
+
+
+def _entangle_thin(ds: Array, columns: Array, s: Array, thin: Array) -> tuple[Array, Array]:
+    """`entangle` of the vectors that belong to singular values."""
+    rows, n = shape_of(columns)[-2:]
+    k = shape_of(s)[-1]
+    if k == n:
+        return entangle(ds, columns, s, thin)
+    ds, first = entangle(ds, block(columns, (0, rows), (0, k)), s, thin)
+    return ds, concatenate(first, block(columns, (0, rows), (k, n)), axis=len(shape_of(columns)) - 1)
 
 
 def _beside_zeros(columns: Array, like: Array) -> Array:

@@ -20,17 +20,21 @@ from func.interpreters.core import Array, Aval, Params, Primitive
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
-from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
+from func.interpreters.primitives.elementwise.table import absolute, divide, equal, greater, imag, subtract
 from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import (
     Cusps,
     along_columns,
+    along_rows,
     are_square,
     block,
     cusps,
     diagonal_of,
     differences,
+    entangle,
     from_triangle,
+    identity_like,
+    largest,
     mH,
     mm,
     part_of_cusps,
@@ -45,7 +49,7 @@ from func.interpreters.primitives.structural.contraction import contract, matmul
 from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import argmax
-from func.interpreters.primitives.structural.shapes import convert, reduce_sum, reshape
+from func.interpreters.primitives.structural.shapes import convert, full_like, reduce_sum, reshape, where
 
 
 def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:
@@ -59,7 +63,7 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     w, v = eigh(a, lower=lower)
     cusp = cusps(w)
     dw, dv = turned(lambda: from_triangle(a, lower), projection(da, lower), w, v, cusp)
-    return (w, v), (dw, with_real_row(v, dv, lower))
+    return (w, v), entangle(dw, with_real_row(v, dv, lower), w, v)
 
 
 def turned(
@@ -149,6 +153,10 @@ eigvalsh: Primitive = core.general(
 )
 
 
+INACCURATE = 1e-3
+"""The relative error of a left eigenvector beyond which its eigenvalue has no derivative."""
+
+
 def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """dw = diag(V⁻¹ dA V), dV = V (F ∘ V⁻¹ dA V) + V diag(c), F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
 
@@ -171,7 +179,22 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
     correction = add(stretch, multiply(turn, 1j))
     dv = subtract(dv, scale_columns(v, correction))
-    return (w, v), (with_cusps(diagonal_of(inner), cusp), with_cusps(dv, cusp))
+    dw = multiply(diagonal_of(inner), _one_if_accurate(a, w, v if cusp is None else u))
+    return (w, v), entangle(with_cusps(dw, cusp), with_cusps(dv, cusp), w, v, hermitian=False)
+
+
+def _one_if_accurate(a: Array, w: Array, basis: Array) -> Array:
+    """One for each eigenvalue whose left vector, a row of V⁻¹, satisfies its equation, and NaN for others.
+
+    Near a defective matrix V is singular, and rounding errors are all that is left of some rows.
+    """
+    a, w, basis = [stop_gradient(x) for x in (a, w, basis)]
+    rows = solve(basis, identity_like(basis, core.shape_of(w)[-1]))
+    wrong = absolute(subtract(mm(rows, a), multiply(along_rows(w), rows)))
+    size = multiply(largest(w), absolute(rows))
+    last = len(core.shape_of(w))
+    is_wrong = greater(reduce_sum(wrong, axes=(last,)), multiply(reduce_sum(size, axes=(last,)), INACCURATE))
+    return where(is_wrong, full_like(w, np.nan), full_like(w, 1))
 
 
 def _largest_of_columns(v: Array) -> Array:
@@ -205,7 +228,7 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     cusp = cusps(values)
     w, v = eig(a if cusp is None else stop_gradient(a))
     u = v if cusp is None else basis_of(a, w, v, hermitian=False)
-    d_values = diagonal_of(solve(u, mm(da, u)))
+    d_values = multiply(diagonal_of(solve(u, mm(da, u))), _one_if_accurate(a, w, u))
     rank = len(core.shape_of(w)) - 1
     choice = match_values(values, w)
     dw = contract(convert(choice, dtype=core.dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))

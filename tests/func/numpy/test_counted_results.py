@@ -29,9 +29,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "trim_zeros": np.trim_zeros,
     "trim_zeros in front": lambda x: np.trim_zeros(x, "f"),
     "trim_zeros of rows": lambda x: np.trim_zeros(np.outer(x, [0.0, 1.0])),
-    "polymul": lambda x: np.polymul(x, OTHER),
+    "polymul": lambda x: np.trim_zeros(np.polymul(x, OTHER), "f"),  # of traced factors leading zeros stay
     "polydiv": lambda x: np.polydiv(np.append(x, 1.0), [1.0, 2.0]),
-    "poly1d": lambda x: np.poly1d(x).coeffs,
+    "poly1d": lambda x: np.trim_zeros(np.poly1d(x).coeffs, "f"),
     "roots": lambda x: np.sort(np.abs(np.roots(x))),
     "piecewise": lambda x: np.piecewise(x, [x < 1, x > 1], [lambda t: -t - 1, lambda t: t**2, 7.0]),
     "piecewise of sums": lambda x: np.piecewise(x, [x < 1], [lambda t: t + np.sum(t) + len(t), 2.0]),

@@ -1,0 +1,162 @@
+"""Coefficients that are zero, or one, have derivatives where NumPy's and SciPy's code drops them or skips a division.
+
+Also functions of eigenvalues together with their vectors where eigenvalues are equal: right, or not finite.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.signal
+from numpy.polynomial import Chebyshev, Hermite, Laguerre, Legendre, Polynomial, chebyshev, laguerre, polynomial
+
+import func
+
+ANALOG = np.array([1.0, 0.2, 0.2])
+PAST = np.array([7.0, 5.0, 4.0, 2.0])
+OF_ONE: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "std of one number": (np.std, 3.5),
+    "std along an axis of one": (lambda x: np.sum(np.std(np.reshape(x * np.ones(3), (3, 1)), axis=1)), 3.5),
+    **{
+        f"sum of {kind.__name__}": (lambda c, kind=kind: (kind([1.0, c]) + kind([0.0, 1.0]))(2.0), -1.0)
+        for kind in (Polynomial, Chebyshev, Hermite, Laguerre, Legendre)
+    },
+    "difference": (lambda c: (Chebyshev([1.0, c]) - Chebyshev([0.0, 1.0]))(2.0), 1.0),
+    "product": (lambda c: (Polynomial([1.0, c]) * Polynomial([1.0, 1.0]))(2.0), 0.0),
+    "power": (lambda c: (Polynomial([1.0, 1.0, c]) ** 2)(3.0), 0.0),
+    "converted": (lambda c: Polynomial([1.0, 1.0, c]).convert(kind=Chebyshev)(3.0), 0.0),
+    "composed": (lambda c: Polynomial([1.0, 1.0, c])(Polynomial([1.0, 2.0]))(3.0), 0.0),
+    "polyadd": (lambda c: polynomial.polyval(2.0, polynomial.polyadd([1.0, c], [0.0, 1.0])), -1.0),
+    "remainder": (lambda c: polynomial.polyval(3.0, polynomial.polydiv([c, 1.0, 1.0], [0.5, 1.0])[1]), 0.0),
+    "quotient": (lambda c: polynomial.polyval(3.0, polynomial.polydiv([1.0, 1.0, c], [0.5, 1.0])[0]), 0.0),
+    "polyint": (lambda c: np.sum(polynomial.polyint([c])), 0.0),
+    "chebmulx": (lambda c: np.sum(chebyshev.chebmulx([c])), 0.0),
+    "lagline": (lambda c: polynomial.polyval(3.0, laguerre.lagline(1.0, c)), 0.0),
+    "poly1d": (lambda c: (np.poly1d([c, 1.0]) + np.poly1d([1.0, 0.0]))(2.0), -1.0),
+    "polymul": (lambda c: np.polyval(np.polymul([c, 1.0], [1.0, 1.0]), 2.0), 0.0),
+    "polydiv": (lambda c: np.polyval(np.polydiv([1.0, 1.0, c], [1.0, 1.0])[1], 3.0), 0.0),
+    "lfiltic": (lambda c: np.sum(scipy.signal.lfiltic([0.5, 1.0], np.stack([c, 0.3]), PAST, PAST)), 1.0),
+    "bilinear": (lambda c: np.sum(scipy.signal.bilinear(np.stack([1.0, c, 0.2]), ANALOG, 0.5)[0] ** 2), 0.0),
+    "bilinear, leading": (lambda c: np.sum(scipy.signal.bilinear(np.stack([c, 0.2]), ANALOG, 0.5)[0] ** 2), 0.0),
+}
+MODES: dict[str, Callable[[Callable[[Any], Any], float], Any]] = {
+    "grad": lambda f, x: func.grad(f)(x),
+    "jvp": lambda f, x: func.jvp(f, (x,), (1.0,))[1],
+    "grad of jit": lambda f, x: func.grad(func.jit(f))(x),
+    "jit of grad": lambda f, x: func.jit(func.grad(f))(x),
+    "vmap of grad": lambda f, x: func.vmap(func.grad(f))(np.array([x, x]))[1],
+}
+
+
+@pytest.mark.filterwarnings("ignore::scipy.signal.BadCoefficients")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", OF_ONE)
+def test_derivatives_by_a_coefficient_that_vanishes(name: str, mode: str) -> None:
+    f, x = OF_ONE[name]
+    step = 1e-4
+    truth = (float(f(x + step)) - float(f(x - step))) / (2 * step)
+    np.testing.assert_allclose(MODES[mode](f, x), truth, rtol=1e-6, atol=1e-9)
+
+
+def test_a_standard_deviation_of_one_number_is_constant_to_every_order() -> None:
+    for order in range(4):
+        assert func.derivatives(np.std, 3)(2.0)[order] == 0.0
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(func.value_and_grad(np.std)(np.inf)[0])
+
+
+@pytest.mark.parametrize("coefficients", [*itertools.product([0.0, 1.0, -2.0, 0.5], repeat=4)])
+def test_roots_have_their_slopes_by_all_coefficients(coefficients: tuple[float, ...]) -> None:
+    p = np.array(coefficients)
+    expected = np.roots(p)
+    gaps = [abs(a - b) for a, b in itertools.combinations(expected, 2)]
+    if min(gaps, default=1.0) < 1e-6 or not len(expected):
+        pytest.skip("equal roots, or none")
+    powers = expected[:, None] ** np.arange(3, -1, -1)
+    slopes = -powers / np.polyval(np.polyder(p), expected)[:, None]
+    for roots in (np.roots, func.jit(np.roots)):
+        for place, direction in enumerate(np.eye(4)):
+            value, tangent = func.jvp(roots, (p,), (direction,))
+            np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(tangent, slopes[:, place], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0], [1.0, -2.0, 1.0, 0.0]])
+def test_equal_roots_have_no_finite_slope(p: list[float]) -> None:
+    try:
+        slopes = func.jacobian(lambda p: np.real(np.roots(p)))(np.array(p))
+    except np.linalg.LinAlgError:
+        return
+    assert not np.any(np.isfinite(slopes[-1]) & (slopes[-1] != 0))
+
+
+RNG = np.random.default_rng(0)
+WEIGHTS = RNG.normal(size=(3, 3))
+TURN = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+EQUAL = {
+    "identity": np.eye(3),
+    "two equal": np.diag([2.0, 2.0, 3.0]),
+    "two equal, turned": TURN @ np.diag([2.0, 2.0, 3.0]) @ TURN.T,
+}
+
+
+def of_eigh(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def f(a: Any) -> Any:
+        w, v = np.linalg.eigh((a + a.T) / 2)
+        return np.sum(WEIGHTS * ((v * g(w)) @ v.T))
+
+    return f
+
+
+def of_eig(a: Any) -> Any:
+    w, v = np.linalg.eig(a)
+    return np.sum(WEIGHTS * np.real((v * np.exp(w)) @ np.linalg.inv(v)))
+
+
+def of_svd(a: Any) -> Any:
+    u, s, vh = np.linalg.svd(a)
+    return np.sum(WEIGHTS * ((u * np.sqrt(s)) @ vh))
+
+
+OF_BOTH = {"eigh": of_eigh(lambda w: w), "sqrt": of_eigh(np.sqrt), "eig": of_eig, "svd": of_svd}
+DETERMINED: dict[str, Callable[[Any], Any]] = {
+    "polar": lambda a: np.sum(WEIGHTS * scipy.linalg.polar(a)[1] ** 2),
+    "polar from the left": lambda a: np.sum(WEIGHTS * scipy.linalg.polar(a, side="left")[1] ** 2),
+    "U Vh": lambda a: np.sum(WEIGHTS * (np.linalg.svd(a)[0] @ np.linalg.svd(a)[2])),
+    "sqrtm": lambda a: np.sum(WEIGHTS * np.real(scipy.linalg.sqrtm(a))),
+    "trace of exp": lambda a: np.sum(np.exp(np.linalg.eigh((a + a.T) / 2)[0])),
+}
+
+
+def slopes_of(f: Callable[[Any], Any], a: np.ndarray[Any, Any], step: float = 1e-5) -> np.ndarray[Any, Any]:
+    moves = [step * np.reshape(row, a.shape) for row in np.eye(a.size)]
+    return np.reshape([(f(a + move) - f(a - move)) / (2 * step) for move in moves], a.shape)
+
+
+@pytest.mark.parametrize("at", EQUAL)
+@pytest.mark.parametrize("name", OF_BOTH)
+def test_gradients_of_eigenvalues_with_their_vectors_are_right_or_not_finite(name: str, at: str) -> None:
+    f, a = OF_BOTH[name], EQUAL[at]
+    for gradient in (func.grad(f), func.jit(func.grad(f))):
+        assert np.all(np.isnan(gradient(a)))
+    apart = a + np.diag([0.0, 0.3, 0.7])
+    np.testing.assert_allclose(func.grad(f)(apart), slopes_of(f, apart), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("at", EQUAL)
+@pytest.mark.parametrize("name", DETERMINED)
+def test_gradients_that_equal_eigenvalues_determine(name: str, at: str) -> None:
+    f, a = DETERMINED[name], EQUAL[at]
+    for gradient in (func.grad(f), func.jit(func.grad(f))):
+        np.testing.assert_allclose(gradient(a), slopes_of(f, a), rtol=1e-5, atol=1e-6)
+
+
+def test_eigenvalues_beside_a_defective_pair() -> None:
+    a, change = np.array([[2.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.outer([1.0, 0.0, 0.0], [0, 0, 1.0])
+    for values in (np.linalg.eigvals, lambda a: np.linalg.eig(a)[0]):
+        assert np.isnan(func.jvp(lambda t, values=values: values(a + t * change), (0.0,), (1.0,))[1][0])
