@@ -37,6 +37,7 @@ from func.interpreters.primitives.linalg.matrices import (
     largest,
     mH,
     mm,
+    mT,
     part_of_cusps,
     real_part,
     row_of,
@@ -167,11 +168,13 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     w, v = eig(a)
     cusp = cusps(w)
     if cusp is None:
-        inner = solve(v, mm(da, v))
+        rows = solve(v, identity_like(v, core.shape_of(w)[-1]))
+        inner = mm(rows, mm(da, v))
         dv = mm(v, multiply(differences(w, None), inner))
     else:
         u = basis_of(a, w, v, hermitian=False)
-        inner = solve(u, mm(da, u))
+        rows = solve(u, identity_like(u, core.shape_of(w)[-1]))
+        inner = mm(rows, mm(da, u))
         dv = mm(u, turn_within(a, w, u, inner, hermitian=False))
         dv = scale_columns(dv, divide(reduce_columns(conjugate(u), v), reduce_columns(conjugate(u), u)))
     stretch = real_part(reduce_columns(conjugate(v), dv))
@@ -179,17 +182,16 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
     correction = add(stretch, multiply(turn, 1j))
     dv = subtract(dv, scale_columns(v, correction))
-    dw = multiply(diagonal_of(inner), _one_if_accurate(a, w, v if cusp is None else u))
+    dw = multiply(diagonal_of(inner), _one_if_accurate(a, w, rows))
     return (w, v), entangle(with_cusps(dw, cusp), with_cusps(dv, cusp), w, v, hermitian=False)
 
 
-def _one_if_accurate(a: Array, w: Array, basis: Array) -> Array:
+def _one_if_accurate(a: Array, w: Array, rows: Array) -> Array:
     """One for each eigenvalue whose left vector, a row of V⁻¹, satisfies its equation, and NaN for others.
 
     Near a defective matrix V is singular, and rounding errors are all that is left of some rows.
     """
-    a, w, basis = [stop_gradient(x) for x in (a, w, basis)]
-    rows = solve(basis, identity_like(basis, core.shape_of(w)[-1]))
+    a, w, rows = [stop_gradient(x) for x in (a, w, rows)]
     wrong = absolute(subtract(mm(rows, a), multiply(along_rows(w), rows)))
     size = multiply(largest(w), absolute(rows))
     last = len(core.shape_of(w))
@@ -228,7 +230,8 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     cusp = cusps(values)
     w, v = eig(a if cusp is None else stop_gradient(a))
     u = v if cusp is None else basis_of(a, w, v, hermitian=False)
-    d_values = multiply(diagonal_of(solve(u, mm(da, u))), _one_if_accurate(a, w, u))
+    rows = solve(u, identity_like(u, core.shape_of(w)[-1]))
+    d_values = multiply(reduce_columns(mT(rows), mm(da, u)), _one_if_accurate(a, w, rows))
     rank = len(core.shape_of(w)) - 1
     choice = match_values(values, w)
     dw = contract(convert(choice, dtype=core.dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
