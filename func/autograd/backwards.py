@@ -68,6 +68,8 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
 
 def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_batched: bool = False) -> Array:
     """The cotangent of an output: the user's, or the number one for a single real number."""
+    if is_batched and (seed is None or core.shape_of(core.operand(seed)) == ()):
+        raise BackwardError(f"is_grads_batched=True needs grad_outputs of shape {('batch', *shape)}, for output {i}")
     if seed is None:
         if math.prod(shape) != 1:
             raise BackwardError(
@@ -240,7 +242,7 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
             with _TURNS.take():
                 previous = state.grad
                 previous_value = None if previous is None else previous._value
-                _accumulate(state, ct, create)
+                _accumulate(state, ct, create or leaf is None)
                 done.append((state, ct, previous, previous_value, state.grad._value))
             if state.post_hooks:
                 tensor = None if state.owner is None else state.owner()

@@ -53,7 +53,10 @@ class RemovableHandle:
 def node_of(tensor: Any, what: str) -> Any:
     """The node of a tensor that requires a gradient."""
     if type(tensor) is not Tracer or type(tensor._interpreter) is not Imperative:
-        raise BackwardError(f"{what}: the tensor does not require a gradient")
+        raise BackwardError(
+            f"{what}: the tensor does not require a gradient; it depends on no tensor with requires_grad=True, or "
+            "was computed under no_grad, in a checkpoint or in the forward of a Function"
+        )
     return tensor._attached
 
 

@@ -667,6 +667,13 @@ def test_function_refusals() -> None:
     class Twice(NewCube):
         generate_vmap_rule = True
 
+    class Named(NewCube):
+        @staticmethod
+        def vjp(ctx: Any, ct: Any) -> Any:
+            return ct
+
+    with pytest.raises(CustomRuleError, match="both backward and vjp"):
+        Named.apply(leaf(), 1.0)
     with pytest.raises(CustomRuleError, match=r"incorrect number of gradients \(expected 2, got 1\)"):
         Short.apply(leaf(), leaf()).sum().backward()
     with pytest.raises(NotImplementedError, match="backward or vjp"):
@@ -913,6 +920,136 @@ def test_prehooks_may_replace_the_gradient() -> None:
     y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
     (y * 3).backward()
     np.testing.assert_allclose(x.grad.numpy(), 30 * np.cos(2.0))
+
+
+def _with_hook(kind: str, hook: Callable[[Any], Any]) -> Any:
+    """The gradient of sum(2 x) where a hook of this kind replaces it; hooks of nodes return a tuple."""
+    x = leaf()
+    y = x * 2
+    if kind == "tensor":
+        y.register_hook(hook)
+    elif kind == "leaf":
+        x.register_hook(hook)
+    elif kind == "prehook":
+        y.grad_fn.register_prehook(lambda grads: (hook(grads[0]),))
+    elif kind == "leaf's prehook":
+        y.grad_fn.next_functions[0][0].register_prehook(lambda grads: (hook(grads[0]),))
+    else:
+        y.grad_fn.register_hook(lambda ins, outs: (hook(ins[0]), *ins[1:]))
+    y.sum().backward()
+    return x.grad
+
+
+HOOKS = ("tensor", "leaf", "prehook", "leaf's prehook", "hook")
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_what_hooks_return_has_the_shape_and_dtype_of_the_gradient(kind: str) -> None:
+    for number in ([1, 2, 3], np.array([1, 2, 3]), np.array([1, 2, 3], dtype=np.float32)):
+        gradient = _with_hook(kind, lambda g: number)  # noqa: B023
+        assert gradient.dtype == np.float64 and gradient.tolist() in ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    with pytest.raises(BackwardError, match="complex gradient of a real tensor"):
+        _with_hook(kind, lambda g: g * 1j)
+    with pytest.raises(BackwardError, match="changed the shape"):
+        _with_hook(kind, lambda g: g[:2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        ("prehook", ()),
+        ("prehook", (A, A)),
+        ("hook", ()),
+        ("hook", (A,)),
+        ("hook", A),
+        ("hook", (A, A, A)),
+    ],
+)
+def test_hooks_of_nodes_return_a_gradient_for_each(kind: str, result: Any) -> None:
+    y = leaf() * leaf()
+    register = y.grad_fn.register_prehook if kind == "prehook" else y.grad_fn.register_hook
+    register(lambda *_: result)
+    with pytest.raises(BackwardError, match=r"returned . gradients in place of"):
+        y.sum().backward()
+
+
+def test_hooks_of_nodes_and_missing_gradients() -> None:
+    x = leaf()
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: (None,))
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    y = x * 2
+    y.grad_fn.register_hook(lambda ins, outs: (ins[0], ins[0]))
+    with pytest.raises(BackwardError, match="in place of None"):
+        y.sum().backward()
+
+
+def test_deleted_and_impossible_gradients() -> None:
+    x = leaf()
+    x.sum().backward()
+    del x.grad
+    assert x.grad is None
+    with pytest.raises(BackwardError, match="its own gradient"):
+        x.grad = x
+
+
+def test_a_retained_gradient_is_not_changed_later() -> None:
+    x = leaf()
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    first = y.grad
+    y.sum().backward()
+    assert first.tolist() == [1.0, 1.0, 1.0] and y.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("grad_outputs", [None, 1.0])
+def test_batched_gradients_need_a_batch(grad_outputs: Any) -> None:
+    x = leaf()
+    with pytest.raises(BackwardError, match="is_grads_batched=True needs grad_outputs of shape"):
+        grad(x.sum(), x, grad_outputs, is_grads_batched=True)
+
+
+@pytest.mark.parametrize("has_context", [False, True])
+def test_function_takes_keywords(has_context: bool) -> None:
+    class Scaled(Function):
+        if has_context:
+
+            @staticmethod
+            def forward(x: Any, y: Any = None, k: float = 2.0) -> Any:
+                return x * y * k
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                x, y, ctx.k = inputs
+                ctx.save_for_backward(x, y)
+
+        else:
+
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any = None, k: float = 2.0) -> Any:
+                ctx.k = k
+                ctx.save_for_backward(x, y)
+                return x * y * k
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return (ct * y * ctx.k, ct * x * ctx.k, None)[: len(ctx.needs_input_grad)]
+
+    for call, k in (
+        (lambda x, y: Scaled.apply(x, y), 2.0),
+        (lambda x, y: Scaled.apply(x, y=y), 2.0),
+        (lambda x, y: Scaled.apply(x, y, k=3.0), 3.0),
+        (lambda x, y: Scaled.apply(k=3.0, y=y, x=x), 3.0),
+    ):
+        x, y = leaf(), leaf(A + 1)
+        call(x, y).sum().backward()
+        assert x.grad.tolist() == (k * y).tolist() and y.grad.tolist() == (k * x).tolist()
+        np.testing.assert_array_equal(func.grad(lambda v: call(v, A).sum())(A), k * A)  # noqa: B023
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Scaled.apply(leaf(), z=1)
 
 
 def test_a_multi_gradient_hook_of_a_tensor_that_requires_no_gradient_any_more() -> None:
