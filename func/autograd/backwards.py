@@ -247,7 +247,8 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
             if state.post_hooks:
                 tensor = None if state.owner is None else state.owner()
                 for hook in list(state.post_hooks.values()):
-                    hook(tensor)
+                    if hook(tensor) is not None:
+                        raise BackwardError("a post-accumulate hook returned a value; it must write to tensor.grad")
             if leaf is not None:
                 run_posthooks(leaf, ct)
     except BaseException:

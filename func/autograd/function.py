@@ -16,12 +16,23 @@ from func.autograd.modes import no_grad, no_grad_of_tensors
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.primal_run import PrimalRun, is_traced_number, mapping_level, needs_rule
-from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
+from func.interpreters.core import (
+    EVALUATE,
+    Array,
+    Aval,
+    Tracer,
+    dtype_of,
+    is_inexact,
+    operand,
+    shape_of,
+    snapshot,
+    unboxed,
+)
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.drivers import without_tensors
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
-from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
+from func.interpreters.primitives.structural.shapes import convert, move_axis, unbroadcast
 from func.interpreters.stage import Stage
 from func.interpreters.structural_zeros import with_mask_of, without_mask
 from func.interpreters.vmap import Vmap
@@ -201,6 +212,8 @@ class _FunctionCall:
         """The places in `args` of the arrays that the code of `forward` has written."""
         self.saved_attributes: list[_ContextAttribute] = []
         self.shapes: list[tuple[int, ...]] = []
+        self.avals: list[Aval] = []
+        """The shapes and dtypes of the outputs that are arrays."""
 
     def again(self, *leaves: Array) -> list[Array]:
         """The operation on other values of the arrays, as a call with a new context."""
@@ -287,7 +300,9 @@ class _FunctionCall:
             for j, value in enumerate(inputs)
             if output is value
         }
-        return [unboxed(operand(output)) for output in outs]
+        arrays = [unboxed(operand(output)) for output in outs]
+        self.avals = [Aval(shape_of(array), dtype_of(array)) for array in arrays]
+        return arrays
 
     def _forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: the values of the run in the context."""
@@ -381,8 +396,25 @@ class _FunctionCall:
             arguments[place] = None if tangent is None else as_user_tensors([tangent])[0]
         with self._context(residuals, needed, forward=True) as ctx:
             out = self.cls.jvp(ctx, *arguments)
-        outs = list(out) if isinstance(out, tuple) else [out]
-        return [None if x is None else unboxed(operand(x)) for i, x in enumerate(outs) if i not in self.others]
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        expected = len(self.avals) + len(self.others)
+        if len(outs) != expected:
+            raise CustomRuleError(f"{self.cls.__name__}.jvp returned {len(outs)} tangents for {expected} outputs")
+        dots = [x for i, x in enumerate(outs) if i not in self.others]
+        return [self._fitted_tangent(x, aval) for x, aval in zip(dots, self.avals, strict=True)]
+
+    def _fitted_tangent(self, tangent: Any, aval: Aval) -> Any:
+        """A tangent of the shape and dtype of its output."""
+        if tangent is None or not is_inexact(aval.dtype):
+            return None
+        tangent = unboxed(operand(tangent))
+        dtype = dtype_of(tangent)
+        if shape_of(tangent) != aval.shape or (dtype.kind == "c" and aval.dtype.kind != "c"):
+            raise CustomRuleError(
+                f"{self.cls.__name__}.jvp returned a tangent of shape {shape_of(tangent)} and dtype {dtype} for an "
+                f"output of shape {aval.shape} and dtype {aval.dtype}"
+            )
+        return tangent if dtype == aval.dtype and hasattr(tangent, "dtype") else convert(tangent, dtype=aval.dtype)
 
     def map_batch(self, size: int, mapped: Sequence[bool], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         """The vmap rule of the class, with batch axes leading."""
@@ -392,13 +424,26 @@ class _FunctionCall:
         info = VmapInfo(size, _randomness([self.args[place] for place in self.places]))
         inputs = self._arguments(as_user_tensors(args), args)
         with self._noting_writes(inputs):
-            out, dims = self.cls.vmap(info, tuple(in_dims), *inputs)
+            result = self.cls.vmap(info, tuple(in_dims), *inputs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CustomRuleError(f"{self.cls.__name__}.vmap must return a pair (outputs, out_dims)")
+        out, dims = result
         self.has_single_output = not isinstance(out, tuple)
         outs = [out] if self.has_single_output else list(out)
         axes = [dims] * len(outs) if self.has_single_output or not isinstance(dims, (tuple, list)) else list(dims)
+        if len(axes) != len(outs):
+            raise CustomRuleError(f"{self.cls.__name__}.vmap returned {len(outs)} outputs and {len(axes)} out_dims")
         self.others = {i: output for i, output in enumerate(outs) if not _is_output(output)}
         axes = [axis for i, axis in enumerate(axes) if i not in self.others]
         arrays = [unboxed(operand(output)) for i, output in enumerate(outs) if i not in self.others]
+        for array, axis in zip(arrays, axes, strict=True):
+            shape = shape_of(array)
+            is_axis = isinstance(axis, (int, np.integer)) and -len(shape) <= axis < len(shape)
+            if axis is not None and not (is_axis and shape[axis] == size):
+                raise CustomRuleError(
+                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}; that axis must "
+                    f"be the batch of {size}"
+                )
         batched = [
             array if axis is None else move_axis(array, axis % len(shape_of(array)), 0)
             for array, axis in zip(arrays, axes, strict=True)

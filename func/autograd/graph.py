@@ -188,7 +188,7 @@ def saved_bytes(tensor: Any) -> int:
 def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call hook(grad) for each new gradient of this tensor.
 
-    The hook may return another gradient, but must not modify its argument. Hooks run in the order of registration,
+    The hook may return another gradient, or write to the one that it receives. Hooks run in the order of registration,
     before accumulation.
 
     Example:

@@ -12,7 +12,7 @@ from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.compiled_backward import BACKWARD, BY_NODES
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, operand, shape_of, unboxed, zeros_like
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
 from func.interpreters.core.errors import BackwardError, FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.scopes import live_entry, restore_error_state
@@ -28,6 +28,7 @@ from func.interpreters.imperative.node_state import (
     PUT_AWAY,
     SAVED,
     STATE,
+    fitted,
     free,
     leading_to,
     needs_general_pass,
@@ -36,7 +37,6 @@ from func.interpreters.imperative.node_state import (
     reachable,
     unpacked,
 )
-from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.processes import LEDGER, agreed
 from func.interpreters.structural_zeros import StructuralZeros, replaced_by, without_mask
 
@@ -253,7 +253,12 @@ class BackwardPass:
         if type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
-            ct = replaced_by(ct, replaced(hook(as_tensor(without_mask(ct))), ct, "a tensor hook"))
+            gradient = snapshot(as_tensor(without_mask(ct)))
+            before = gradient._value
+            result = hook(gradient)
+            if result is None and gradient._value is not before:  # the hook wrote to it
+                result = gradient
+            ct = replaced_by(ct, replaced(result, ct, "a tensor hook"))
         if hooks.retain is not None and hooks.retain() is not None:
             self.retained.append((hooks.retain(), without_mask(ct)))
         return ct
@@ -398,14 +403,7 @@ def without_masks(ct: Any) -> Any:
 
 def replaced(result: Any, ct: Any, hook: str) -> Any:
     """The result of a hook in the shape and dtype of a cotangent, or the cotangent if the hook returned None."""
-    if result is None:
-        return ct
-    result, dtype = unboxed(operand(result)), dtype_of(ct)
-    if shape_of(result) != shape_of(ct):
-        raise BackwardError(f"{hook} changed the shape of the gradient from {shape_of(ct)} to {shape_of(result)}")
-    if dtype_of(result).kind == "c" and dtype.kind != "c":
-        raise BackwardError(f"{hook} returned a complex gradient of a real tensor; return its real part")
-    return result if dtype_of(result) == dtype and hasattr(result, "dtype") else convert(result, dtype=dtype)
+    return ct if result is None else fitted(result, shape_of(ct), dtype_of(ct), hook)
 
 
 def _all_replaced(result: Any, cts: Sequence[Any], hook: str) -> Sequence[Any]:

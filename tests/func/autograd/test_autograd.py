@@ -26,6 +26,7 @@ from func.errors import (
     InferenceTensorError,
     LeafError,
     NotDifferentiableError,
+    UnsupportedArrayError,
 )
 
 A = np.array([1.0, 2.0, 3.0])
@@ -948,7 +949,7 @@ def test_what_hooks_return_has_the_shape_and_dtype_of_the_gradient(kind: str) ->
     for number in ([1, 2, 3], np.array([1, 2, 3]), np.array([1, 2, 3], dtype=np.float32)):
         gradient = _with_hook(kind, lambda g: number)  # noqa: B023
         assert gradient.dtype == np.float64 and gradient.tolist() in ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    with pytest.raises(BackwardError, match="complex gradient of a real tensor"):
+    with pytest.raises(BackwardError, match="complex128 in place of float64"):
         _with_hook(kind, lambda g: g * 1j)
     with pytest.raises(BackwardError, match="changed the shape"):
         _with_hook(kind, lambda g: g[:2])
@@ -983,6 +984,104 @@ def test_hooks_of_nodes_and_missing_gradients() -> None:
     y.grad_fn.register_hook(lambda ins, outs: (ins[0], ins[0]))
     with pytest.raises(BackwardError, match="in place of None"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_may_write_to_the_gradient(create_graph: bool) -> None:
+    def double(g: Any) -> None:
+        g *= 2
+
+    x, z = leaf(), leaf()
+    x.register_hook(double)
+    y = x + z
+    y.register_hook(double)
+    y.sum().backward(create_graph=create_graph)
+    assert x.grad.tolist() == [4.0, 4.0, 4.0] and z.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_post_accumulate_hooks_return_nothing() -> None:
+    x = leaf()
+    x.register_post_accumulate_grad_hook(lambda t: t.grad * 2)
+    with pytest.raises(BackwardError, match=r"must write to tensor\.grad"):
+        x.sum().backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize(
+    ("unpack", "text"),
+    [
+        (lambda t: t[:1], "changed the shape"),
+        (lambda t: t * 1j, "complex128 in place of float64"),
+        (lambda t: None, "NoneType is not an array"),
+    ],
+)
+def test_what_unpack_hooks_return(unpack: Callable[[Any], Any], text: str) -> None:
+    x = leaf()
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = np.exp(x)
+    with pytest.raises((BackwardError, UnsupportedArrayError), match=text):
+        y.sum().backward()
+
+
+def test_unpacked_values_have_their_dtype() -> None:
+    x = leaf()
+    with graph.saved_tensors_hooks(lambda t: t.astype(np.float16), lambda t: t):
+        y = x * x
+    y.sum().backward()
+    assert x.grad.dtype == np.float64 and x.grad.tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda t: t, "1 tangents for 2 outputs"),
+        (lambda t: (t, t, t), "3 tangents for 2 outputs"),
+        (lambda t: (t[:1], t), r"shape \(1,\)"),
+        (lambda t: (t * 1j, t), "complex128"),
+        (lambda t: (1.0, t), r"shape \(\)"),
+    ],
+)
+def test_function_whose_jvp_returns_something_else(result: Callable[[Any], Any], text: str) -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return result(tangent)
+
+    with pytest.raises(CustomRuleError, match=text):
+        func.jvp(Two.apply, (A,), (A,))
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda x: x, "must return a pair"),
+        (lambda x: (x, 1), "out_dims 1 for an output"),
+        (lambda x: (x[:2], 0), "the batch of 3"),
+        (lambda x: (x, 5), "out_dims 5"),
+        (lambda x: (x, "a"), "out_dims 'a'"),
+        (lambda x: ((x, x), (0,)), "2 outputs and 1 out_dims"),
+    ],
+)
+def test_function_whose_vmap_returns_something_else(result: Callable[[Any], Any], text: str) -> None:
+    class Batched(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+            return result(x)
+
+    with pytest.raises(CustomRuleError, match=text):
+        func.vmap(Batched.apply)(np.ones((3, 4)))
 
 
 def test_deleted_and_impossible_gradients() -> None:
