@@ -441,8 +441,8 @@ class _FunctionCall:
             is_axis = isinstance(axis, (int, np.integer)) and -len(shape) <= axis < len(shape)
             if axis is not None and not (is_axis and shape[axis] == size):
                 raise CustomRuleError(
-                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}; that axis must "
-                    f"be the batch of {size}"
+                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}; the axis is not "
+                    f"the batch of {size}"
                 )
         batched = [
             array if axis is None else move_axis(array, axis % len(shape_of(array)), 0)

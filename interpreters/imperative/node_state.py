@@ -37,7 +37,7 @@ FREED = Freed()
 
 
 def fitted(value: Any, shape: tuple[int, ...], dtype: Any, hook: str) -> Any:
-    """What a hook returned, with the shape and dtype of the array that it stands for."""
+    """The result of a hook, with the shape and dtype of the array that it stands for."""
     value = unboxed(operand(value))
     have = dtype_of(value)
     if shape_of(value) != shape:
