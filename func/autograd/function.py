@@ -424,7 +424,7 @@ class _FunctionCall:
         info = VmapInfo(size, _randomness([self.args[place] for place in self.places]))
         inputs = self._arguments(as_user_tensors(args), args)
         with self._noting_writes(inputs):
-            result = self.cls.vmap(info, tuple(in_dims), *inputs)
+            result: Any = self.cls.vmap(info, tuple(in_dims), *inputs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"{self.cls.__name__}.vmap must return a pair (outputs, out_dims)")
         out, dims = result
@@ -441,8 +441,8 @@ class _FunctionCall:
             is_axis = isinstance(axis, (int, np.integer)) and -len(shape) <= axis < len(shape)
             if axis is not None and not (is_axis and shape[axis] == size):
                 raise CustomRuleError(
-                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}; the axis is not "
-                    f"the batch of {size}"
+                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}, but that is "
+                    f"not the batch of {size}"
                 )
         batched = [
             array if axis is None else move_axis(array, axis % len(shape_of(array)), 0)
