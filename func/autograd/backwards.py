@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from func.transforms.boundary import own
 def _as_list(value: Any) -> list[Any]:
     if type(value) is Tracer or isinstance(value, graph.GradientEdge):
         return [value]
-    return list(value) if isinstance(value, (tuple, list)) else [value]
+    return list(value) if isinstance(value, (tuple, list, ValuesView, Iterator)) else [value]
 
 
 def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
@@ -304,7 +304,7 @@ def grad(
 
     Args:
         outputs: A tensor or a sequence of tensors (or GradientEdges).
-        inputs: The tensors (or GradientEdges) to differentiate with respect to: one, a sequence, or a dict.
+        inputs: The tensors (or GradientEdges) to differentiate with respect to: one, a sequence or iterator, or a dict.
         grad_outputs: For each output the gradient of a scalar with respect to it; None is allowed for a single real
             number.
         retain_graph: Keep the graph; by default the value of create_graph.

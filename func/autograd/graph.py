@@ -238,6 +238,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     """
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
+    tensors = list(tensors)
     key = object()
 
     def hook(index: int) -> Callable[[Any], None]:

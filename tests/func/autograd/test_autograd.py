@@ -1103,6 +1103,20 @@ def test_a_retained_gradient_is_not_changed_later() -> None:
     assert first.tolist() == [1.0, 1.0, 1.0] and y.grad.tolist() == [2.0, 2.0, 2.0]
 
 
+def test_tensors_come_in_any_order_of_values() -> None:
+    params = {"w": leaf(), "b": leaf()}
+    expected = [2 * A, 3 * A]
+    for values in (params.values(), iter([params["w"], params["b"]]), (p for p in params.values())):
+        loss = (params["w"] ** 2).sum() * 1 + 1.5 * (params["b"] ** 2).sum()
+        for gradient, value in zip(grad(loss, values), expected, strict=True):
+            assert gradient.tolist() == value.tolist()
+    seen: list[Any] = []
+    graph.register_multi_grad_hook(iter([*params.values()]), seen.append)  # type: ignore[arg-type]
+    (params["w"] * params["b"]).sum().backward(inputs=params.values())
+    assert [len(gradients) for gradients in seen] == [2]
+    assert params["w"].grad.tolist() == A.tolist()
+
+
 @pytest.mark.parametrize("grad_outputs", [None, 1.0])
 def test_batched_gradients_need_a_batch(grad_outputs: Any) -> None:
     x = leaf()
