@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,10 +74,10 @@ class Node:
         return node_state.node_name(self._node)
 
     @property
-    def metadata(self) -> dict[str, Any]:
-        """The parameters of the operation, and its source line if anomaly detection recorded it."""
+    def metadata(self) -> Mapping[str, Any]:
+        """The parameters of the operation (read-only), and its source line if anomaly detection recorded it."""
         line = self._node[STATE][LINE]
-        return {"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})}
+        return MappingProxyType({"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})})
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:

@@ -418,6 +418,10 @@ def _is_same(x: Array, y: Array) -> bool:
 def _with_dtype(dot: Array, out: Array) -> Any:
     if not is_inexact(dtype_of(out)):
         return ZERO
+    if dtype_of(dot).kind == "c" and dtype_of(out).kind != "c":
+        raise CustomRuleError(
+            f"a jvp rule returned a complex tangent for an output of dtype {dtype_of(out)}; take .real"
+        )
     return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
 
 

@@ -742,6 +742,8 @@ def test_anomalies_forward_and_backward() -> None:
     with func.autograd.set_detect_anomaly(True, check_nan=False):
         z = np.log(leaf([1.0]))
     assert "np.log" in str(z.grad_fn.metadata["line"])
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        z.grad_fn.metadata["note"] = 1
 
 
 def cubes(x: Any) -> Any:
