@@ -410,7 +410,9 @@ def _all_replaced(result: Any, cts: Sequence[Any], hook: str) -> Sequence[Any]:
     """The gradients that a hook of a node returned in a tuple, ZERO for None; the old ones if it returned None."""
     if result is None:
         return cts
-    results = result if isinstance(result, (tuple, list)) else (result,)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    while len(results) < len(cts) and all([ct is ZERO for ct in cts[len(results) :]]):
+        results.append(None)  # of arguments without a gradient
     if len(results) != len(cts):
         raise BackwardError(
             f"{hook} of a node returned {len(results)} gradients in place of {len(cts)}; return a tuple with a "
