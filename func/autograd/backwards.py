@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from func.transforms.boundary import own
 def _as_list(value: Any) -> list[Any]:
     if type(value) is Tracer or isinstance(value, graph.GradientEdge):
         return [value]
-    return list(value) if isinstance(value, (tuple, list)) else [value]
+    return list(value) if isinstance(value, (tuple, list, ValuesView, Iterator)) else [value]
 
 
 def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
@@ -68,6 +68,8 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
 
 def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_batched: bool = False) -> Array:
     """The cotangent of an output: the user's, or the number one for a single real number."""
+    if is_batched and (seed is None or core.shape_of(core.operand(seed)) == ()):
+        raise BackwardError(f"is_grads_batched=True needs grad_outputs of shape {('batch', *shape)}, for output {i}")
     if seed is None:
         if math.prod(shape) != 1:
             raise BackwardError(
@@ -240,12 +242,13 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
             with _TURNS.take():
                 previous = state.grad
                 previous_value = None if previous is None else previous._value
-                _accumulate(state, ct, create)
+                _accumulate(state, ct, create or leaf is None)
                 done.append((state, ct, previous, previous_value, state.grad._value))
             if state.post_hooks:
                 tensor = None if state.owner is None else state.owner()
                 for hook in list(state.post_hooks.values()):
-                    hook(tensor)
+                    if hook(tensor) is not None:
+                        raise BackwardError("a post-accumulate hook returned a value; it must write to tensor.grad")
             if leaf is not None:
                 run_posthooks(leaf, ct)
     except BaseException:
@@ -301,7 +304,7 @@ def grad(
 
     Args:
         outputs: A tensor or a sequence of tensors (or GradientEdges).
-        inputs: The tensors (or GradientEdges) to differentiate with respect to: one, a sequence, or a dict.
+        inputs: The tensors (or GradientEdges) to differentiate with respect to: one, a sequence or iterator, or a dict.
         grad_outputs: For each output the gradient of a scalar with respect to it; None is allowed for a single real
             number.
         retain_graph: Keep the graph; by default the value of create_graph.

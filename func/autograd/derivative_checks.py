@@ -97,9 +97,10 @@ class CheckedFunction:
         return self.push(tangents)
 
     def differentiable(self) -> list[int]:
-        """The indices of the outputs that require a gradient."""
+        """The indices of the outputs that require a gradient; if none does, of all, as their derivatives are zero."""
         outs = self.outputs(self.leaves(self.points))
-        return [o for o, out in enumerate(outs) if type(out) is Tracer and requires_grad(out)]
+        recorded = [o for o, out in enumerate(outs) if type(out) is Tracer and requires_grad(out)]
+        return recorded or [*range(len(outs))]
 
     def values(self, points: Sequence[Any]) -> list[Any]:
         """The outputs as plain arrays."""
@@ -238,8 +239,10 @@ def check_directions(
             v = direction(wide[i])
             ends = [values([*wide[:i], wide[i] + s * eps * v, *wide[i + 1 :]])[o] for s in (1, -1)]
             numerical = np.array([flat(u) @ (flat(ends[0]) - flat(ends[1])) / (2 * eps)])
-            if options["backward"] and type(out) is Tracer and requires_grad(out):
-                (ct,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
+            if options["backward"]:
+                ct = point * 0
+                if type(out) is Tracer and requires_grad(out):
+                    (ct,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
                 compare(
                     numerical,
                     np.array([flat(plain(ct)) @ flat(v)]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,19 +16,30 @@ from func.autograd.modes import no_grad, no_grad_of_tensors
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.primal_run import PrimalRun, is_traced_number, mapping_level, needs_rule
-from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
+from func.interpreters.core import (
+    EVALUATE,
+    Array,
+    Aval,
+    Tracer,
+    dtype_of,
+    is_inexact,
+    operand,
+    shape_of,
+    snapshot,
+    unboxed,
+)
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.drivers import without_tensors
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
-from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
+from func.interpreters.primitives.structural.shapes import convert, move_axis, unbroadcast
 from func.interpreters.stage import Stage
 from func.interpreters.structural_zeros import with_mask_of, without_mask
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
 from func.numpy.memory import set_argument_layouts
-from func.numpy.sharing import link_arguments
-from func.transforms.custom import stop_gradient
+from func.numpy.sharing import BY_FUNCTION, link_arguments, lose_writes
+from func.transforms.custom import is_written, stop_gradient
 
 
 class FunctionCtx:
@@ -136,18 +148,42 @@ class Function:
         raise NotImplementedError("vmap is not implemented.")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Call the operation; `backward` differentiates the arrays and tensors among the arguments."""
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the operation; `backward` differentiates the arrays and tensors among the arguments.
+
+        Keyword arguments take their places in the signature of `forward`.
+        """
+        args = _at_their_places(cls, args, kwargs)
         call = _FunctionCall(cls, args)
         arrays = [args[place] for place in call.places]
         if not any([type(array) is Tracer for array in arrays]):
             return call.untraced_output()
-        outs: Sequence[Array]
-        if call.has_vmap_rule and mapping_level(arrays) is not None and not _is_differentiated_first(arrays):
-            outs = custom_rules.call_with_batch_rule(arrays, call.again, call.map_batch)
-        else:
-            outs = call(*arrays)
+        try:
+            outs: Sequence[Array]
+            if call.has_vmap_rule and mapping_level(arrays) is not None and not _is_differentiated_first(arrays):
+                outs = custom_rules.call_with_batch_rule(arrays, call.again, call.map_batch)
+            else:
+                outs = call(*arrays)
+        finally:
+            kept = call.dirty.values()
+            lost = [i for i, place in enumerate(call.places) if place in call.written and place not in kept]
+            lose_writes(cls.forward, arrays, lost, BY_FUNCTION)
         return call.result(list(outs))
+
+
+def _at_their_places(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments of `apply`, with keywords at their places, and with the defaults that a context contains."""
+    has_context = cls.setup_context is not Function.setup_context
+    has_defaults = has_context and getattr(cls.forward, "__defaults__", None) is not None
+    if not kwargs and not has_defaults:
+        return args
+    leading = () if has_context else (None,)
+    bound = inspect.signature(cls.forward).bind(*leading, *args, **kwargs)
+    if has_defaults or bound.kwargs:
+        bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{cls.__name__}.forward takes keyword-only arguments; a Function takes positional ones")
+    return bound.args[len(leading) :]
 
 
 class _FunctionCall:
@@ -163,21 +199,28 @@ class _FunctionCall:
             raise CustomRuleError(
                 f"{cls.__name__} has both a vmap rule and generate_vmap_rule=True: only one of them can hold"
             )
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise CustomRuleError(f"{cls.__name__} has both backward and vjp, which are names of one rule: keep one")
         self.ctx = FunctionCtx(tuple([is_traced_number(arg) and needs_rule((arg,)) for arg in args]))
         self.has_single_output = True
         self.others: dict[int, Any] = {}
         """The outputs that are not arrays, by place."""
         self.constant: list[int] = []
         self.dirty: dict[int, int] = {}
+        """The inputs that the outputs are, modified in place: places in `args`, by places of the outputs."""
+        self.written: set[int] = set()
+        """The places in `args` of the arrays that the code of `forward` has written."""
         self.saved_attributes: list[_ContextAttribute] = []
         self.shapes: list[tuple[int, ...]] = []
+        self.avals: list[Aval] = []
+        """The shapes and dtypes of the outputs that are arrays."""
 
     def again(self, *leaves: Array) -> list[Array]:
         """The operation on other values of the arrays, as a call with a new context."""
         call = _FunctionCall(self.cls, self.args)
         outs = call(*leaves)
         self.has_single_output, self.others = call.has_single_output, call.others
-        self.constant, self.dirty = call.constant, call.dirty
+        self.constant, self.dirty, self.written = call.constant, call.dirty, call.written
         return list(outs)
 
     def __call__(self, *leaves: Array) -> Sequence[Array]:
@@ -206,13 +249,22 @@ class _FunctionCall:
 
     def _run(self, inputs: list[Any]) -> Any:
         """The output of `forward`, in either style."""
-        with no_grad_of_tensors():
+        with self._noting_writes(inputs), no_grad_of_tensors():
             if self.has_context:
                 out = self._forward_by_rule(inputs) if self.has_vmap_rule else self.cls.forward(*inputs)
                 self.cls.setup_context(self.ctx, tuple(inputs), out)
             else:
                 out = self.cls.forward(self.ctx, *inputs)
         return out
+
+    @contextlib.contextmanager
+    def _noting_writes(self, inputs: Sequence[Any]) -> Iterator[None]:
+        """Notes the arrays that the user's code writes."""
+        before = [(x._value, x._attached) if type(x) is Tracer else None for x in inputs]
+        try:
+            yield
+        finally:
+            self.written |= {i for i in self.places if is_written(inputs[i], before[i], self.args[i])}
 
     def _forward_by_rule(self, inputs: list[Any]) -> Any:
         """The output of `forward`; for a batch by the vmap rule, without a context."""
@@ -221,7 +273,9 @@ class _FunctionCall:
             return self.cls.forward(*inputs)
 
         def flat(*leaves: Array) -> list[Array]:
-            return self._outputs(inputs, self.cls.forward(*self._arguments(as_user_tensors(leaves), leaves)))
+            own_inputs = self._arguments(as_user_tensors(leaves), leaves)
+            with self._noting_writes(own_inputs):
+                return self._outputs(inputs, self.cls.forward(*own_inputs))
 
         outs = custom_rules.call_with_batch_rule([unboxed(operand(x)) for x in arrays], flat, self.map_batch)
         values = self._with_others(outs, self.others)
@@ -246,7 +300,9 @@ class _FunctionCall:
             for j, value in enumerate(inputs)
             if output is value
         }
-        return [unboxed(operand(output)) for output in outs]
+        arrays = [unboxed(operand(output)) for output in outs]
+        self.avals = [Aval(shape_of(array), dtype_of(array)) for array in arrays]
+        return arrays
 
     def _forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: the values of the run in the context."""
@@ -340,8 +396,25 @@ class _FunctionCall:
             arguments[place] = None if tangent is None else as_user_tensors([tangent])[0]
         with self._context(residuals, needed, forward=True) as ctx:
             out = self.cls.jvp(ctx, *arguments)
-        outs = list(out) if isinstance(out, tuple) else [out]
-        return [None if x is None else unboxed(operand(x)) for i, x in enumerate(outs) if i not in self.others]
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        expected = len(self.avals) + len(self.others)
+        if len(outs) != expected:
+            raise CustomRuleError(f"{self.cls.__name__}.jvp returned {len(outs)} tangents for {expected} outputs")
+        dots = [x for i, x in enumerate(outs) if i not in self.others]
+        return [self._fitted_tangent(x, aval) for x, aval in zip(dots, self.avals, strict=True)]
+
+    def _fitted_tangent(self, tangent: Any, aval: Aval) -> Any:
+        """A tangent of the shape and dtype of its output."""
+        if tangent is None or not is_inexact(aval.dtype):
+            return None
+        tangent = unboxed(operand(tangent))
+        dtype = dtype_of(tangent)
+        if shape_of(tangent) != aval.shape or (dtype.kind == "c" and aval.dtype.kind != "c"):
+            raise CustomRuleError(
+                f"{self.cls.__name__}.jvp returned a tangent of shape {shape_of(tangent)} and dtype {dtype} for an "
+                f"output of shape {aval.shape} and dtype {aval.dtype}"
+            )
+        return tangent if dtype == aval.dtype and hasattr(tangent, "dtype") else convert(tangent, dtype=aval.dtype)
 
     def map_batch(self, size: int, mapped: Sequence[bool], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         """The vmap rule of the class, with batch axes leading."""
@@ -349,13 +422,28 @@ class _FunctionCall:
         for place, is_mapped in zip(self.places, mapped, strict=True):
             in_dims[place] = 0 if is_mapped else None
         info = VmapInfo(size, _randomness([self.args[place] for place in self.places]))
-        out, dims = self.cls.vmap(info, tuple(in_dims), *self._arguments(as_user_tensors(args), args))
+        inputs = self._arguments(as_user_tensors(args), args)
+        with self._noting_writes(inputs):
+            result: Any = self.cls.vmap(info, tuple(in_dims), *inputs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CustomRuleError(f"{self.cls.__name__}.vmap must return a pair (outputs, out_dims)")
+        out, dims = result
         self.has_single_output = not isinstance(out, tuple)
         outs = [out] if self.has_single_output else list(out)
         axes = [dims] * len(outs) if self.has_single_output or not isinstance(dims, (tuple, list)) else list(dims)
+        if len(axes) != len(outs):
+            raise CustomRuleError(f"{self.cls.__name__}.vmap returned {len(outs)} outputs and {len(axes)} out_dims")
         self.others = {i: output for i, output in enumerate(outs) if not _is_output(output)}
         axes = [axis for i, axis in enumerate(axes) if i not in self.others]
         arrays = [unboxed(operand(output)) for i, output in enumerate(outs) if i not in self.others]
+        for array, axis in zip(arrays, axes, strict=True):
+            shape = shape_of(array)
+            is_axis = isinstance(axis, (int, np.integer)) and -len(shape) <= axis < len(shape)
+            if axis is not None and not (is_axis and shape[axis] == size):
+                raise CustomRuleError(
+                    f"{self.cls.__name__}.vmap returned out_dims {axis!r} for an output of shape {shape}, but that is "
+                    f"not the batch of {size}"
+                )
         batched = [
             array if axis is None else move_axis(array, axis % len(shape_of(array)), 0)
             for array, axis in zip(arrays, axes, strict=True)

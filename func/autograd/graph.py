@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,10 @@ class RemovableHandle:
 def node_of(tensor: Any, what: str) -> Any:
     """The node of a tensor that requires a gradient."""
     if type(tensor) is not Tracer or type(tensor._interpreter) is not Imperative:
-        raise BackwardError(f"{what}: the tensor does not require a gradient")
+        raise BackwardError(
+            f"{what}: the tensor does not require a gradient; it depends on no tensor with requires_grad=True, or "
+            "was computed under no_grad, in a checkpoint or in the forward of a Function"
+        )
     return tensor._attached
 
 
@@ -70,10 +74,10 @@ class Node:
         return node_state.node_name(self._node)
 
     @property
-    def metadata(self) -> dict[str, Any]:
-        """The parameters of the operation, and its source line if anomaly detection recorded it."""
+    def metadata(self) -> Mapping[str, Any]:
+        """The parameters of the operation (read-only), and its source line if anomaly detection recorded it."""
         line = self._node[STATE][LINE]
-        return {"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})}
+        return MappingProxyType({"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})})
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -185,7 +189,7 @@ def saved_bytes(tensor: Any) -> int:
 def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call hook(grad) for each new gradient of this tensor.
 
-    The hook may return another gradient, but must not modify its argument. Hooks run in the order of registration,
+    The hook may return another gradient, or write to the one that it receives. Hooks run in the order of registration,
     before accumulation.
 
     Example:
@@ -235,6 +239,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     """
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
+    tensors = list(tensors)
     key = object()
 
     def hook(index: int) -> Callable[[Any], None]:

@@ -234,6 +234,8 @@ def get_grad(self: Any) -> Any:
 
 def set_grad(self: Any, value: Any) -> None:
     """Replace the gradient by a tensor or array of the same shape and dtype, or by None."""
+    if value is self:
+        raise BackwardError("a tensor cannot be its own gradient; assign a copy, x.detach().clone()")
     if value is not None:
         value = operand(value)
         if shape_of(value) != self.shape:
@@ -242,6 +244,11 @@ def set_grad(self: Any, value: Any) -> None:
             raise BackwardError(f"the gradient of a tensor of dtype {self.dtype} cannot have dtype {dtype_of(value)}")
         value = value if type(value) is Tracer else Tracer(EVALUATE, np.array(value), None)
     state_of(self).grad = value
+
+
+def delete_grad(self: Any) -> None:
+    """`del x.grad`: the same as `x.grad = None`."""
+    set_grad(self, None)
 
 
 def retain_grad(self: Any) -> None:
@@ -330,6 +337,7 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
         if is_readable(value) and value._interpreter is not EVALUATE:  # in the code of a rule: a copy
             return np.array(concrete(value))
         if not isinstance(value._interpreter, Imperative) and value._interpreter is not EVALUATE:
+            shape_of(value)  # raises for a value of a transform that has returned
             raise TracerConversionError("numpy() of a value traced by a running transform: return it instead")
         value = value._value
     if hasattr(value, "get"):
@@ -490,7 +498,7 @@ def attributes() -> dict[str, Any]:
         "requires_grad": property(requires_grad, set_requires_grad),
         "requires_grad_": requires_grad_,
         "is_leaf": property(is_leaf),
-        "grad": property(get_grad, set_grad),
+        "grad": property(get_grad, set_grad, delete_grad),
         "grad_fn": property(graph.grad_fn),
         "output_nr": property(graph.output_number),
         "data": property(get_data, set_data),

@@ -342,7 +342,7 @@ def extend(attributes: dict[str, Any]) -> None:
         guarded = value if name in _WITHOUT_WRAPPER else at_boundary(value)
         if type(value) is property:
             read = value.fget if name in _WITHOUT_WRAPPER else value.fget and at_boundary(value.fget)
-            guarded = property(read, value.fset and at_boundary(value.fset))
+            guarded = property(read, value.fset and at_boundary(value.fset), value.fdel)
         setattr(Tracer, name, guarded)
 
 

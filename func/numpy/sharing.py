@@ -150,6 +150,7 @@ class Loss(Record):
 
 
 BY_RULE = Loss("which has a custom rule,", "the rule says nothing of their derivative")
+BY_FUNCTION = Loss("which belongs to a Function,", "forward must mark what it writes by ctx.mark_dirty and return it")
 BY_ERROR = Loss("which is checkpointed and raised an error,", "those of a run without an end are lost")
 
 

@@ -159,6 +159,7 @@ def _advice(value: Any, path: str, transform: str) -> str:
     _, dot, field = path.rpartition(".")
     if is_flag:
         in_tree = f"; fix it by functools.partial instead of passing it in {path.split('[')[0]}" if "[" in path else ""
+        in_tree = "; return arrays and numbers alone" if path.startswith("output") else in_tree
         in_dataclass = f"; of a dataclass, func.tree.register_dataclass(static={field!r}) leaves it as it is"
         tree_class = in_dataclass if dot else in_tree
     if path.startswith("output"):

@@ -98,7 +98,7 @@ class FlatFunction(Record):
                 f"have the new numbers; here each argument is an array by itself{at_line()}\n{COPY_HINT}"
             ) from error
         finally:
-            written = [i for i, x in enumerate(copies) if _is_written(x, before[i], leaves[i])]
+            written = [i for i, x in enumerate(copies) if is_written(x, before[i], leaves[i])]
             self.written = self.written.union(written)
 
 
@@ -116,7 +116,7 @@ def losing_writes(function: Callable[..., Any], leaves: Sequence[Array], flat: F
         lose_writes(function, leaves, flat.written)
 
 
-def _is_written(copy: Array, before: tuple[Any, Any] | None, leaf: Array) -> bool:
+def is_written(copy: Array, before: tuple[Any, Any] | None, leaf: Array) -> bool:
     """Whether the function wrote a copy of an argument: a traced one, with other values before, or an array."""
     if before is not None:
         return copy._value is not before[0] or copy._attached is not before[1]
@@ -418,6 +418,10 @@ def _is_same(x: Array, y: Array) -> bool:
 def _with_dtype(dot: Array, out: Array) -> Any:
     if not is_inexact(dtype_of(out)):
         return ZERO
+    if dtype_of(dot).kind == "c" and dtype_of(out).kind != "c":
+        raise CustomRuleError(
+            f"a jvp rule returned a complex tangent for an output of dtype {dtype_of(out)}; take .real"
+        )
     return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
 
 

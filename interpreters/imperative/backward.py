@@ -12,8 +12,8 @@ from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.compiled_backward import BACKWARD, BY_NODES
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
-from func.interpreters.core.errors import FreedGraphError
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
+from func.interpreters.core.errors import BackwardError, FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.scopes import live_entry, restore_error_state
 from func.interpreters.core.wiring import WIRING
@@ -28,6 +28,7 @@ from func.interpreters.imperative.node_state import (
     PUT_AWAY,
     SAVED,
     STATE,
+    fitted,
     free,
     leading_to,
     needs_general_pass,
@@ -252,7 +253,12 @@ class BackwardPass:
         if type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
-            ct = replaced_by(ct, replaced(hook(as_tensor(without_mask(ct))), ct, "a tensor hook"))
+            gradient = snapshot(as_tensor(without_mask(ct)))
+            before = gradient._value
+            result = hook(gradient)
+            if result is None and gradient._value is not before:  # the hook wrote to it
+                result = gradient
+            ct = replaced_by(ct, replaced(result, ct, "a tensor hook"))
         if hooks.retain is not None and hooks.retain() is not None:
             self.retained.append((hooks.retain(), without_mask(ct)))
         return ct
@@ -283,12 +289,9 @@ class BackwardPass:
         if anomaly():
             check_pullback(node, without_masks(ct), [without_mask(c) for c in contributions])
         if hooks is not None and hooks.post:
-            gradients = tuple([None if c is ZERO else as_tensor(without_mask(c)) for c in contributions])
             for hook in list(hooks.post.values()):
-                result = hook(gradients, _as_tuple(ct))
-                if result is not None:
-                    gradients = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-                    contributions = [ZERO if g is None else unboxed(g) for g in gradients]
+                gradients = tuple([None if c is ZERO else as_tensor(without_mask(c)) for c in contributions])
+                contributions = _all_replaced(hook(gradients, _as_tuple(ct)), contributions, "a hook")
         return contributions
 
     def _contributions(self, node: Any, ct: Any, needs_cotangent: Sequence[Any]) -> Sequence[Any]:
@@ -365,7 +368,16 @@ def _after_prehooks(node: Any, ct: Any) -> Any:
     hooks = node[STATE][HOOKS]
     if hooks is not None:
         for hook in list(hooks.pre.values()):
-            ct = _after_prehook(hook(_as_tuple(ct)), ct)
+            result = hook(_as_tuple(ct))
+            if result is not None:
+                is_one = type(ct) is not dict
+                cts = [ct] if is_one else [ct.get(i, ZERO) for i in range(max(ct) + 1)]
+                outs = {
+                    i: zeros_like(cts[i]) if new is ZERO else new
+                    for i, new in enumerate(_all_replaced(result, cts, "a prehook"))
+                    if cts[i] is not ZERO
+                }
+                ct = outs[0] if is_one else outs
     return ct
 
 
@@ -390,20 +402,22 @@ def without_masks(ct: Any) -> Any:
 
 
 def replaced(result: Any, ct: Any, hook: str) -> Any:
-    """The result of a hook of this kind, or the cotangent if it returned None."""
-    if result is None:
-        return ct
-    result = unboxed(result)
-    if shape_of(result) != shape_of(ct):
-        raise RuntimeError(f"{hook} changed the shape of the gradient from {shape_of(ct)} to {shape_of(result)}")
-    return result
+    """The result of a hook in the shape and dtype of a cotangent, or the cotangent if the hook returned None."""
+    return ct if result is None else fitted(result, shape_of(ct), dtype_of(ct), hook)
 
 
-def _after_prehook(result: Any, ct: Any) -> Any:
-    """The cotangents that a prehook returns, or the old ones if it returned None."""
+def _all_replaced(result: Any, cts: Sequence[Any], hook: str) -> Sequence[Any]:
+    """The gradients that a hook of a node returned in a tuple, ZERO for None; the old ones if it returned None."""
     if result is None:
-        return ct
-    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    if type(ct) is dict:
-        return {i: unboxed(output_ct) for i, output_ct in enumerate(results) if output_ct is not None}
-    return unboxed(results[0])
+        return cts
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    while len(results) < len(cts) and all([ct is ZERO for ct in cts[len(results) :]]):
+        results.append(None)  # of arguments without a gradient
+    if len(results) != len(cts):
+        raise BackwardError(
+            f"{hook} of a node returned {len(results)} gradients in place of {len(cts)}; return a tuple with a "
+            "gradient or None for each, or None to keep them"
+        )
+    if any([new is not None and old is ZERO for new, old in zip(results, cts, strict=True)]):
+        raise BackwardError(f"{hook} of a node returned a gradient in place of None; return None there")
+    return [ZERO if new is None else replaced(new, old, hook) for new, old in zip(results, cts, strict=True)]

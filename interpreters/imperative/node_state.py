@@ -10,9 +10,11 @@ from numpy import ndarray
 
 from func.backends import is_device_array
 from func.interpreters import grad
-from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
+from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, is_inexact, operand, shape_of, unboxed
+from func.interpreters.core.errors import BackwardError
 from func.interpreters.core.modes import SAVING, Setting, enter, leave, saving
 from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
+from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program
 
 STATE = grad.SAVED
@@ -34,10 +36,21 @@ class Freed:
 FREED = Freed()
 
 
+def fitted(value: Any, shape: tuple[int, ...], dtype: Any, hook: str) -> Any:
+    """The result of a hook, with the shape and dtype of the array that it stands for."""
+    value = unboxed(operand(value))
+    have = dtype_of(value)
+    if shape_of(value) != shape:
+        raise BackwardError(f"{hook} changed the shape of an array from {shape} to {shape_of(value)}")
+    if (have.kind == "c" and dtype.kind != "c") or (is_inexact(have) and not is_inexact(dtype)):
+        raise BackwardError(f"{hook} returned an array of dtype {have} in place of {dtype}; convert it, or take .real")
+    return value if have == dtype and hasattr(value, "dtype") else convert(value, dtype=dtype)
+
+
 class Packed:
     """A saved array that a pair of hooks has packed."""
 
-    __slots__ = ("packed", "restore", "unpack")
+    __slots__ = ("dtype", "packed", "restore", "shape", "unpack")
 
     def __init__(self, value: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
         if type(value) is Tracer:
@@ -48,12 +61,13 @@ class Packed:
         else:
             numbers = Tracer(EVALUATE, value, None)
             self.restore = (lambda array: np.asarray(array)[()]) if isinstance(value, np.generic) else None
+        self.shape, self.dtype = shape_of(value), dtype_of(value)
         self.packed = pack(numbers)
         self.unpack = unpack
 
     def unpacked(self) -> Any:
         """The original array."""
-        value = unboxed(self.unpack(self.packed))
+        value = fitted(self.unpack(self.packed), self.shape, self.dtype, "an unpack hook")
         return value if self.restore is None else self.restore(value)
 
 

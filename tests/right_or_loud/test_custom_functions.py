@@ -815,3 +815,13 @@ def test_functional_products_inside_checkpoints_and_duals(product: str) -> None:
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(func.tensor(x), func.tensor([1.0, 0.0]))
         assert forward_ad.unpack_dual(loss(dual)).tangent.item() == right[0]
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda f: func.jvp(f, (np.ones(2),), (np.ones(2),)), lambda f: func.jacrev(f)(np.ones(2))]
+)
+def test_complex_tangents_of_real_outputs_are_refused(transform: Any) -> None:
+    double = func.custom_jvp(lambda x: x * 2)
+    double.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 1j))
+    with pytest.raises(CustomRuleError, match="complex tangent"):
+        transform(double)

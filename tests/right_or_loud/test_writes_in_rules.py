@@ -41,7 +41,46 @@ def with_custom_gradient():
     return func.custom_gradient(function)
 
 
+def with_function():
+    class Scaled(func.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return scaled(a, b)
+
+        @staticmethod
+        def backward(ctx, ct):
+            a, b = ctx.saved_tensors
+            return ct * b, ct * a
+
+    return Scaled.apply
+
+
+def with_vmap_of_a_function():
+    class Scaled(func.autograd.Function):
+        @staticmethod
+        def forward(a, b):
+            return scaled(a, b)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, ct):
+            a, b = ctx.saved_tensors
+            return ct * b, ct * a
+
+        @staticmethod
+        def vmap(info, in_dims, a, b):
+            return np.stack([scaled(a[i], b) for i in range(info.batch_size)]), 0
+
+    return Scaled.apply
+
+
 RULES = {
+    "Function": with_function,
+    "Function with vmap": with_vmap_of_a_function,
     "custom_jvp": with_custom_jvp,
     "custom_vjp": with_custom_vjp,
     "custom_vmap": with_custom_vmap,
@@ -90,7 +129,9 @@ READERS = (read_afterwards, read_through_base, read_through_view)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rule", [name for name in RULES if name != "custom_gradient"])
 def test_what_a_rule_has_written_is_not_used(rule, mode, reader):
-    with pytest.raises(SharedMemoryError, match="scaled, which has a custom rule"):
+    with pytest.raises(
+        SharedMemoryError, match=r"scaled, which has a custom rule|forward, which belongs to a Function"
+    ):
         MODES[mode](reader(RULES[rule]()))
 
 

@@ -26,6 +26,7 @@ from func.errors import (
     InferenceTensorError,
     LeafError,
     NotDifferentiableError,
+    UnsupportedArrayError,
 )
 
 A = np.array([1.0, 2.0, 3.0])
@@ -667,6 +668,13 @@ def test_function_refusals() -> None:
     class Twice(NewCube):
         generate_vmap_rule = True
 
+    class Named(NewCube):
+        @staticmethod
+        def vjp(ctx: Any, ct: Any) -> Any:
+            return ct
+
+    with pytest.raises(CustomRuleError, match="both backward and vjp"):
+        Named.apply(leaf(), 1.0)
     with pytest.raises(CustomRuleError, match=r"incorrect number of gradients \(expected 2, got 1\)"):
         Short.apply(leaf(), leaf()).sum().backward()
     with pytest.raises(NotImplementedError, match="backward or vjp"):
@@ -734,6 +742,8 @@ def test_anomalies_forward_and_backward() -> None:
     with func.autograd.set_detect_anomaly(True, check_nan=False):
         z = np.log(leaf([1.0]))
     assert "np.log" in str(z.grad_fn.metadata["line"])
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        z.grad_fn.metadata["note"] = 1
 
 
 def cubes(x: Any) -> Any:
@@ -913,6 +923,248 @@ def test_prehooks_may_replace_the_gradient() -> None:
     y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
     (y * 3).backward()
     np.testing.assert_allclose(x.grad.numpy(), 30 * np.cos(2.0))
+
+
+def _with_hook(kind: str, hook: Callable[[Any], Any]) -> Any:
+    """The gradient of sum(2 x) where a hook of this kind replaces it; hooks of nodes return a tuple."""
+    x = leaf()
+    y = x * 2
+    if kind == "tensor":
+        y.register_hook(hook)
+    elif kind == "leaf":
+        x.register_hook(hook)
+    elif kind == "prehook":
+        y.grad_fn.register_prehook(lambda grads: (hook(grads[0]),))
+    elif kind == "leaf's prehook":
+        y.grad_fn.next_functions[0][0].register_prehook(lambda grads: (hook(grads[0]),))
+    else:
+        y.grad_fn.register_hook(lambda ins, outs: (hook(ins[0]), *ins[1:]))
+    y.sum().backward()
+    return x.grad
+
+
+HOOKS = ("tensor", "leaf", "prehook", "leaf's prehook", "hook")
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_what_hooks_return_has_the_shape_and_dtype_of_the_gradient(kind: str) -> None:
+    for number in ([1, 2, 3], np.array([1, 2, 3]), np.array([1, 2, 3], dtype=np.float32)):
+        gradient = _with_hook(kind, lambda g: number)  # noqa: B023
+        assert gradient.dtype == np.float64 and gradient.tolist() in ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    with pytest.raises(BackwardError, match="complex128 in place of float64"):
+        _with_hook(kind, lambda g: g * 1j)
+    with pytest.raises(BackwardError, match="changed the shape"):
+        _with_hook(kind, lambda g: g[:2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        ("prehook", ()),
+        ("prehook", (A, A)),
+        ("hook", ()),
+        ("hook", (A,)),
+        ("hook", A),
+        ("hook", (A, A, A)),
+    ],
+)
+def test_hooks_of_nodes_return_a_gradient_for_each(kind: str, result: Any) -> None:
+    y = leaf() * leaf()
+    register = y.grad_fn.register_prehook if kind == "prehook" else y.grad_fn.register_hook
+    register(lambda *_: result)
+    with pytest.raises(BackwardError, match=r"returned . gradients in place of"):
+        y.sum().backward()
+
+
+def test_hooks_of_nodes_and_missing_gradients() -> None:
+    x = leaf()
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: (None,))
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    y = x * 2
+    y.grad_fn.register_hook(lambda ins, outs: (ins[0], ins[0]))
+    with pytest.raises(BackwardError, match="in place of None"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_may_write_to_the_gradient(create_graph: bool) -> None:
+    def double(g: Any) -> None:
+        g *= 2
+
+    x, z = leaf(), leaf()
+    x.register_hook(double)
+    y = x + z
+    y.register_hook(double)
+    y.sum().backward(create_graph=create_graph)
+    assert x.grad.tolist() == [4.0, 4.0, 4.0] and z.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_post_accumulate_hooks_return_nothing() -> None:
+    x = leaf()
+    x.register_post_accumulate_grad_hook(lambda t: t.grad * 2)
+    with pytest.raises(BackwardError, match=r"must write to tensor\.grad"):
+        x.sum().backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize(
+    ("unpack", "text"),
+    [
+        (lambda t: t[:1], "changed the shape"),
+        (lambda t: t * 1j, "complex128 in place of float64"),
+        (lambda t: None, "NoneType is not an array"),
+    ],
+)
+def test_what_unpack_hooks_return(unpack: Callable[[Any], Any], text: str) -> None:
+    x = leaf()
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = np.exp(x)
+    with pytest.raises((BackwardError, UnsupportedArrayError), match=text):
+        y.sum().backward()
+
+
+def test_unpacked_values_have_their_dtype() -> None:
+    x = leaf()
+    with graph.saved_tensors_hooks(lambda t: t.astype(np.float16), lambda t: t):
+        y = x * x
+    y.sum().backward()
+    assert x.grad.dtype == np.float64 and x.grad.tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda t: t, "1 tangents for 2 outputs"),
+        (lambda t: (t, t, t), "3 tangents for 2 outputs"),
+        (lambda t: (t[:1], t), r"shape \(1,\)"),
+        (lambda t: (t * 1j, t), "complex128"),
+        (lambda t: (1.0, t), r"shape \(\)"),
+    ],
+)
+def test_function_whose_jvp_returns_something_else(result: Callable[[Any], Any], text: str) -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return result(tangent)
+
+    with pytest.raises(CustomRuleError, match=text):
+        func.jvp(Two.apply, (A,), (A,))
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda x: x, "must return a pair"),
+        (lambda x: (x, 1), "out_dims 1 for an output"),
+        (lambda x: (x[:2], 0), "the batch of 3"),
+        (lambda x: (x, 5), "out_dims 5"),
+        (lambda x: (x, "a"), "out_dims 'a'"),
+        (lambda x: ((x, x), (0,)), "2 outputs and 1 out_dims"),
+    ],
+)
+def test_function_whose_vmap_returns_something_else(result: Callable[[Any], Any], text: str) -> None:
+    class Batched(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+            return result(x)
+
+    with pytest.raises(CustomRuleError, match=text):
+        func.vmap(Batched.apply)(np.ones((3, 4)))
+
+
+def test_deleted_and_impossible_gradients() -> None:
+    x = leaf()
+    x.sum().backward()
+    del x.grad
+    assert x.grad is None
+    with pytest.raises(BackwardError, match="its own gradient"):
+        x.grad = x
+
+
+def test_a_retained_gradient_is_not_changed_later() -> None:
+    x = leaf()
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    first = y.grad
+    y.sum().backward()
+    assert first.tolist() == [1.0, 1.0, 1.0] and y.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_tensors_come_in_any_order_of_values() -> None:
+    params = {"w": leaf(), "b": leaf()}
+    expected = [2 * A, 3 * A]
+    for values in (params.values(), iter([params["w"], params["b"]]), (p for p in params.values())):
+        loss = (params["w"] ** 2).sum() * 1 + 1.5 * (params["b"] ** 2).sum()
+        for gradient, value in zip(grad(loss, values), expected, strict=True):
+            assert gradient.tolist() == value.tolist()
+    seen: list[Any] = []
+    graph.register_multi_grad_hook(iter([*params.values()]), seen.append)  # type: ignore[arg-type]
+    (params["w"] * params["b"]).sum().backward(inputs=params.values())
+    assert [len(gradients) for gradients in seen] == [2]
+    assert params["w"].grad.tolist() == A.tolist()
+
+
+@pytest.mark.parametrize("grad_outputs", [None, 1.0])
+def test_batched_gradients_need_a_batch(grad_outputs: Any) -> None:
+    x = leaf()
+    with pytest.raises(BackwardError, match="is_grads_batched=True needs grad_outputs of shape"):
+        grad(x.sum(), x, grad_outputs, is_grads_batched=True)
+
+
+@pytest.mark.parametrize("has_context", [False, True])
+def test_function_takes_keywords(has_context: bool) -> None:
+    class Scaled(Function):
+        if has_context:
+
+            @staticmethod
+            def forward(x: Any, y: Any = None, k: float = 2.0) -> Any:
+                return x * y * k
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                x, y, ctx.k = inputs
+                ctx.save_for_backward(x, y)
+
+        else:
+
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any = None, k: float = 2.0) -> Any:
+                ctx.k = k
+                ctx.save_for_backward(x, y)
+                return x * y * k
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return (ct * y * ctx.k, ct * x * ctx.k, None)[: len(ctx.needs_input_grad)]
+
+    for call, k in (
+        (lambda x, y: Scaled.apply(x, y), 2.0),
+        (lambda x, y: Scaled.apply(x, y=y), 2.0),
+        (lambda x, y: Scaled.apply(x, y, k=3.0), 3.0),
+        (lambda x, y: Scaled.apply(k=3.0, y=y, x=x), 3.0),
+    ):
+        x, y = leaf(), leaf(A + 1)
+        call(x, y).sum().backward()
+        assert x.grad.tolist() == (k * y).tolist() and y.grad.tolist() == (k * x).tolist()
+        np.testing.assert_array_equal(func.grad(lambda v: call(v, A).sum())(A), k * A)  # noqa: B023
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Scaled.apply(leaf(), z=1)
 
 
 def test_a_multi_gradient_hook_of_a_tensor_that_requires_no_gradient_any_more() -> None:
