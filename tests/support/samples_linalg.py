@@ -125,7 +125,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((real(2, 3), VALUES, np.array([1.0, 2.0, 2.0, 5.0]), VALUES), differentiable=(0,)),
     ],
     "entangled": [
-        Sample((real(3), real(3, 3), np.eye(3), VALUES), {"hermitian": hermitian}, (0, 1))
+        Sample((VALUES, np.outer(VALUES, 1 + VALUES), np.eye(3), np.arange(3.0)), {"hermitian": hermitian}, (0, 1))
         for hermitian in (True, False)
     ],
     "eigh_by_driver": [
