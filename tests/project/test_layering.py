@@ -119,7 +119,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 class Reading(NamedTuple):
-    """What the tests ask of a file."""
+    """The parts of a file that the tests ask for."""
 
     imports: list[tuple[ast.Import | ast.ImportFrom, bool, bool]]
     """Each with whether it is for the type checker alone, and whether it is inside a function."""
