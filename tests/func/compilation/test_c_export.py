@@ -90,7 +90,7 @@ def is_native(function: Any, args: Sequence[Any]) -> bool:
 
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: f"{names[0]}-{names[-1]}")
 def test_samples(names: list[str], tmp_path: Path) -> None:
-    """The samples in C have the values of NumPy, and those that jit compiles have a form, but for functions of SciPy."""
+    """The samples in C have the values of NumPy, and those that jit compiles have a form, but for those of SciPy."""
     assert is_native(np.sin, [0.5])
     cases: list[tuple[str, Any, tuple[Any, ...], CModule]] = []
     without = set()
