@@ -21,6 +21,9 @@ CUPY_TESTS := tests/backends/test_cupy_surface.py tests/project/test_cupy_page.p
 TORCH := torch==2.13.0+cpu
 CHART := 'rosenbrock 100' 'black-scholes 100k' 'logistic 10k' 'rnn scan' 'mlp 1024' 'transformer large' 'mlp hvp'
 
+# Many processes import func: the first one writes what it compiles for the others.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -118,23 +118,44 @@ def modules(root: Path) -> dict[str, Path]:
     return paths
 
 
+class Reading(NamedTuple):
+    """The parts of a file that the tests ask for."""
+
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool, bool]]
+    """Each with whether it is for the type checker alone, and whether it is inside a function."""
+    texts: set[str]
+    """The texts that begin with `func.`."""
+
+
+@functools.cache
+def reading(path: Path) -> Reading:
+    """A file, which is parsed once for all tests."""
+    found = Reading([], set())
+    waiting: list[tuple[ast.AST, bool, bool]] = [(ast.parse(path.read_text()), False, False)]
+    while waiting:
+        node, for_types, is_inside = waiting.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.imports.append((node, for_types, is_inside))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("func."):
+            found.texts.add(node.value)
+        for_types |= isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        is_inside |= isinstance(node, ast.FunctionDef)
+        waiting += [(child, for_types, is_inside) for child in ast.iter_child_nodes(node)]
+    return found
+
+
 def imported_modules(path: Path) -> set[str]:
     """Everything that a file imports, as names of modules, and of members, which are not modules."""
-    tree = ast.parse(path.read_text())
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
     names = set()
-    for node in ast.walk(tree):
-        if id(node) not in for_types and isinstance(node, ast.ImportFrom) and node.module:
+    for node, for_types, _ in reading(path).imports:
+        if for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif node.module:
             members = {f"{node.module}.{alias.name}" for alias in node.names}
             known = members & modules(ROOT).keys()
             names |= known if len(known) == len(members) else known | {node.module}
-        elif id(node) not in for_types and isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
     return names
 
 
@@ -179,13 +200,7 @@ def test_name_from_above_is_seen(module: str, imported: str, contract: str | Non
 
 def texts(path: Path) -> set[str]:
     """The texts of a file that are names of func's modules, or begin one, as `func.numpy.` does in an f-string."""
-    known = modules(ROOT).keys()
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("func."):
-            name = node.value.partition(":")[0].removesuffix(".")
-            found |= {name} & known
-    return found
+    return {text.partition(":")[0].removesuffix(".") for text in reading(path).texts} & modules(ROOT).keys()
 
 
 def broken_contract(source: str, target: str) -> str | None:
@@ -225,10 +240,8 @@ def test_imports_inside_functions_say_why() -> None:
         lines = path.read_text().splitlines()
         places = sorted(
             node.lineno
-            for function in ast.walk(ast.parse(path.read_text()))
-            if isinstance(function, ast.FunctionDef)
-            for node in ast.walk(function)
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "func"
+            for node, _, is_inside in reading(path).imports
+            if is_inside and isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "func"
         )
         explained = 0
         for place in dict.fromkeys(places):
@@ -250,7 +263,7 @@ def test_applications_import_public_names(application: str) -> None:
         f"{node.module}.{alias.name}"
         for name, path in modules(ROOT).items()
         if name.startswith(f"func.{application}")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node, _, _ in reading(path).imports
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("func.")
         for alias in node.names
         if not is_public(str(node.module), alias.name)

@@ -1,7 +1,8 @@
-"""Programs for several processes: `mpiexec -n N python -m tests.support.spmd_programs NAME`.
+"""Programs for several processes: `mpiexec -n N python -m tests.support.spmd_programs NAME...`.
 
-`equal` runs every function of a table on processes, and under a vmap in one process, and compares. `errors` provokes
-every error that all ranks get. `abort` and `stuck` fail on one rank and cannot reach the others.
+`equal` runs every function of a table on processes, and under a vmap in one process, and compares;
+`equal:value,grad of jit` does so for these derivatives alone. `errors` provokes every error that all ranks get. `abort`
+and `stuck` fail on one rank and cannot reach the others.
 """
 
 from __future__ import annotations
@@ -513,7 +514,8 @@ PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
 
 if __name__ == "__main__":
     try:
-        PROGRAMS[sys.argv[1]](sys.argv[2:])
+        for name, _, kinds in [argument.partition(":") for argument in sys.argv[1:]]:
+            PROGRAMS[name](kinds.split(",") if kinds else [])
     except BaseException:  # outside of func.spmd nobody tells the other ranks
         traceback.print_exc()
         sys.stderr.flush()

@@ -53,21 +53,17 @@ def run(size: int, *arguments: str) -> str:
     return done.stdout
 
 
-def test_processes_equal_a_vmap() -> None:
-    run(2, "equal")
-
-
-def test_four_processes_equal_a_vmap() -> None:
-    run(4, "equal", "value", "grad of jit")
-
-
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_examples_equal_one_process_and_send_what_the_formulas_say(size: int) -> None:
-    run(size, "examples")
-
-
-def test_replicated_gradients_are_the_same_on_all_ranks() -> None:
-    run(2, "same bits")
+@pytest.mark.parametrize(
+    ("size", "programs"),
+    [
+        (1, ["examples"]),
+        (2, ["equal", "examples", "same bits"]),
+        (4, ["equal:value,grad of jit", "examples"]),
+    ],
+)
+def test_processes(size: int, programs: Sequence[str]) -> None:
+    """They equal a vmap and the examples one process, which send what the formulas say; ranks have the same bits."""
+    run(size, *programs)
 
 
 def test_errors_reach_all_ranks() -> None:
