@@ -133,7 +133,8 @@ class Rows:
             lengths["length"] = int(length)
         distinct = set(lengths.values())
         if not distinct:
-            raise LengthError(f"func.{transform}: xs has no array, so length= is needed{at_line()}")
+            advice = "so length= is needed" if transform == "scan" else "and so no axis to run over"
+            raise LengthError(f"func.{transform}: xs has no array, {advice}{at_line()}")
         if len(distinct) > 1:
             listed = ", ".join([f"{name} is {n}" for name, n in lengths.items()])
             raise LengthError(f"func.{transform}: lengths differ: {listed}{at_line()}")

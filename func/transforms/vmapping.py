@@ -516,7 +516,10 @@ def _place_axis(out: Array, is_mapped: bool, dim: Any, size: int, path: str) -> 
     """An output with the batch axis at the position in out_dims."""
     if dim is None:
         if is_mapped:
-            raise MappedAxisError(f"func.vmap: out_dims is None for {path}, but it differs within the batch")
+            raise MappedAxisError(
+                f"func.vmap: out_dims is None for {path}, but it may differ within the batch; if it does not (after a "
+                "collective, or from a jitted function), write out_dims=0 and take the first element, [0]"
+            )
         return out
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
         raise MappedAxisError(f"func.vmap: out_dims must hold ints and None, got {dim!r} for {path}")

@@ -775,6 +775,7 @@ BAD: dict[str, tuple[Function, type[Exception], str]] = {
         errors.LengthError,
         r"xs has no array, so length= is needed",
     ),
+    "no rows": (lambda x: func.map(np.sin, ()), errors.LengthError, "xs has no array, and so no axis to run over"),
     "scalar xs": (
         lambda x: func.map(np.sin, {"a": x[0]}),
         errors.LengthError,

@@ -100,7 +100,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.vmap(lambda p: p, out_dims=None)(X),
         errors.MappedAxisError,
         ValueError,
-        "differs within the batch",
+        "may differ within the batch; if it does not",
     ),
     "randomness": (lambda: func.vmap(np.sin, randomness="some")(X), errors.ArgumentError, ValueError, "'some'"),
     "chunk size": (lambda: func.vmap(np.sin, chunk_size=0)(X), errors.ArgumentError, ValueError, "positive int"),
