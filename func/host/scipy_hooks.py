@@ -326,7 +326,7 @@ def entries(module: types.ModuleType, table: str) -> Iterator[str]:
         elif entry.endswith("*"):
             public = getattr(module, entry[1:-2], None) if entry[1:-2] else module
             names = getattr(public, "__all__", ())
-            listed = set(table.split())
+            listed = set(table.split()) if entry == "~*" else ()
             yield from [
                 f"{entry[:-1]}{name}" for name in names if name not in listed and callable(getattr(public, name, None))
             ]

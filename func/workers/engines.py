@@ -246,8 +246,15 @@ class DaskEngine(ChunkEngine):
         )
 
     def is_own(self, error: BaseException) -> bool:
-        """Whether the client raised the error, as during its close, rather than a task."""
-        return type(error).__module__.partition(".")[0] == "distributed"
+        """Whether the client raised the error, as during its close, rather than a task.
+
+        Its code may fail then with any error of Python's.
+        """
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        module = "" if place is None else place.tb_frame.f_globals.get("__name__", "")
+        return "distributed" in [name.partition(".")[0] for name in (type(error).__module__, module)]
 
     def cancel(self, futures: Sequence[Any]) -> None:
         """A closing client may never answer; the scheduler forgets its tasks in any case."""

@@ -780,10 +780,6 @@ PROGRAMS: dict[str, tuple[str, dict[str, Row]]] = {
 
 WRITE = "def h(a):\n    y = {0}.zeros_like(a)\n    y[0] = a[0] ** 2\n    return y.sum()\n"
 ROOT = "lambda a: {0}.where(a > 0, {0}.sqrt(a), {1})"
-MATRIX = (
-    "def h(a):\n    values, vectors = {0}.linalg.eigh(a)\n"
-    "    return (vectors @ {0}.diag(values**2) @ vectors.T).sum()\n"
-)
 SOLVE = "import scipy.linalg\nh = lambda b: {0}.sum(scipy.linalg.solve(2 * np.eye(2), b))\n"
 BRANCH = "lambda a: a if a > 0 else -2 * a"
 COMPARED: dict[str, dict[str, str]] = {
@@ -809,12 +805,6 @@ COMPARED: dict[str, dict[str, str]] = {
         "jax": f"jax.grad({ROOT.format('jnp', '0.0')})(0.0)",
         "torch": f"torch.func.grad({ROOT.format('torch', 'torch.tensor(0.0)')})(torch.tensor(0.0))",
         "autograd": f"autograd.grad({ROOT.format('np', '0.0')})(np.array(0.0))",
-    },
-    "gradient of the sum of `V diag(λ²) Vᵀ`, from `eigh`, at the unit matrix": {
-        "func": MATRIX.format("np") + "func.grad(h)(np.eye(2))",
-        "jax": MATRIX.format("jnp") + "jax.grad(h)(jnp.eye(2))",
-        "torch": MATRIX.format("torch") + "torch.func.grad(h)(torch.eye(2))",
-        "autograd": MATRIX.format("np") + "autograd.grad(h)(np.eye(2))",
     },
     "slope of `x.item() * x` at 3, which is 6": {
         "func": "func.grad(lambda a: a.item() * a)(3.0)",

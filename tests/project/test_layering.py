@@ -162,6 +162,7 @@ def imported_modules(path: Path) -> set[str]:
 NAMES_FROM_ABOVE = {
     "func.backends.devices": "what tracebacks call the module of public errors",
     "func.host.patching": "np.r_ and np.c_ are func's while a transform runs, imported when one is used",
+    "func.host.scipy_hooks": "where NumPy's series have their versions, which use hooks of SciPy's kind",
     "func.interpreters.core.wiring": "the table of what is bound late: no other module imports from above by name",
     "func.interpreters.primitives.structural.rank_collectives": "what messages call collectives",
     "func.numpy.methods": "attributes of tensors, which func.autograd puts on the class when one is first looked for",

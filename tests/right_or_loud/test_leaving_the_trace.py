@@ -258,7 +258,7 @@ STAGED: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "math": (lambda x: sin(x), 3.0, r"math\.sin takes numbers of Python: write np\.sin\(x\)"),
     "int": (lambda x: int(x), 3.0, r"x\.astype\(int\)"),
     "if": (lambda x: 1.0 if x > 0 else 2.0, 3.0, r"Instead of `if x > 0:` write np\.where"),
-    "polynomial": (lambda x: (np.polynomial.Polynomial(x) * np.polynomial.Polynomial(x)).coef, X, "value of bool"),
+    "polynomial": (lambda x: np.polynomial.Polynomial(x).roots(), X, "companion matrix"),
 }
 
 
