@@ -79,6 +79,10 @@ class ChunkEngine:
         flags = [getattr(self.executor, name, False) is True for name in ("_shutdown", "_shutdown_thread")]
         return any(flags) and not getattr(self.executor, "_broken", False)
 
+    def result(self, future: Any) -> Any:
+        """The result of a future that is done."""
+        return future.result()
+
     def is_own(self, error: BaseException) -> bool:
         """Whether the executor itself raised the error of a future, rather than its task."""
         return False
@@ -244,6 +248,17 @@ class DaskEngine(ChunkEngine):
             "connecting",
             "newly-created",
         )
+
+    def result(self, future: Any) -> Any:
+        """The result, which the client gathers; one that is being closed may never answer."""
+        while True:
+            start = time.monotonic()
+            try:
+                return future.result(timeout=self.PATIENCE)
+            except TimeoutError:
+                if time.monotonic() - start < self.PATIENCE:  # the task's own error
+                    raise
+                self.check()
 
     def is_own(self, error: BaseException) -> bool:
         """Whether the client raised the error, as during its close, rather than a task.

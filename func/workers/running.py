@@ -284,7 +284,7 @@ class _Flow:
             if i is None:
                 continue
             try:
-                answer = future.result()
+                answer = self.engine.result(future)
             except (cf.BrokenExecutor, cf.CancelledError) as error:
                 if isinstance(error, cf.CancelledError) and self.engine.is_shut():
                     raise closed(self.engine.name) from None

@@ -347,7 +347,7 @@ def test_an_error_of_a_task_is_its_own_although_the_client_is_closed(
         future = whole(*args, **kwargs)
         result = future.result
 
-        def closing() -> Any:
+        def closing(timeout: float | None = None) -> Any:
             try:
                 return result()
             finally:
