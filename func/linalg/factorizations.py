@@ -170,7 +170,7 @@ def polar(a: Array, side: str = "right") -> tuple[Array, Array]:
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
     a = matrices(a, "a")
-    w, s, vh = singular.svd(a, full_matrices=False)
+    w, s, vh = singular.singular_vectors(a)
     u, fixed = w @ vh, [stop_gradient(x) for x in (w, fnp.expand_dims(s, -2), vh)]
     if side == "right":
         return u, revalued((mH(fixed[2]) * fixed[1]) @ fixed[2], mH(u) @ a)
@@ -268,14 +268,14 @@ def null_space(
 ) -> Array:
     """An orthonormal basis (n, n - rank) of the null space of A (m, n), with the derivative at constant rank."""
     A = _single_matrix(A, check_finite)
-    _, s, vh = singular.svd(A, full_matrices=True)
+    _, s, vh = singular.singular_vectors(A, full_matrices=True)
     return mH(vh[_rank(s, shape_of(A), rcond) :, :])
 
 
 def orth(A: Array, rcond: float | None = None) -> Array:
     """An orthonormal basis (m, rank) of the range of A (m, n), with the derivative at constant rank."""
     A = _single_matrix(A, True)
-    u, s, _ = singular.svd(A, full_matrices=False)
+    u, s, _ = singular.singular_vectors(A)
     return u[:, : _rank(s, shape_of(A), rcond)]
 
 
@@ -291,7 +291,7 @@ def orthogonal_procrustes(A: Array, B: Array, check_finite: bool = True) -> tupl
     A, B = promoted(matrices(A, "A", check_finite), matrices(B, "B", check_finite))
     if shape_of(A) != shape_of(B):
         raise ValueError(f"the shapes of A and B differ ({shape_of(A)} vs {shape_of(B)})")
-    u, s, vh = singular.svd(mH(mH(B) @ A), full_matrices=False)
+    u, s, vh = singular.singular_vectors(mH(mH(B) @ A))
     return u @ vh, fnp.sum(s, axis=-1)
 
 

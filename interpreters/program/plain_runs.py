@@ -22,6 +22,8 @@ MOST_STEPS = 20_000
 
 MOST_OPERANDS = 3
 """An equation that reads more elements for each that it writes adds them up."""
+LINALG = "func.interpreters.primitives.linalg."
+"""The package of the primitives that LAPACK computes."""
 HUGE = 1e4
 """Beyond this size, SciPy's functions of several arguments are not called with numbers that no user passed."""
 
@@ -37,14 +39,30 @@ class Noise:
         self.random = np.random.default_rng(seed)
         self.units = units
 
-    def rounded(self, value: Array, terms: float = 0.0) -> Any:
-        """The numbers, each moved by itself, and all of them together by a unit for each term of their sums."""
+    def rounded(self, value: Array, terms: float = 0.0, unit: float = 0.0, norm: bool = False) -> Any:
+        """The numbers, each moved by itself, and all of them together by a unit for each term of their sums.
+
+        Complex numbers move by a part of their size: products may cancel the digits of one part. `unit` is that of
+        less precise results. `norm`: by units of the largest number, as LAPACK's routines round.
+        """
         kind = dtype_of(value)
         if not is_inexact(kind):
             return value
+        plain, size = np.asarray(value), self.units * max(unit_of(kind), unit)
         moves = 2 * self.random.random(shape_of(value)) - 1 + terms * (self.random.random() - 0.5) / 2
-        moved = np.asarray(value) * (1 + self.units * unit_of(kind) * moves)
+        moved = plain * (1 + size * moves)
+        if norm and np.all(np.isfinite(plain)):
+            moved = plain + size * moves * np.max(np.abs(plain), initial=0.0)
+        if kind.kind == "c":
+            turned = size * (2 * self.random.random(shape_of(value)) - 1) * np.abs(plain)
+            moved = np.where(np.isfinite(moved), moved + (1 - 1j) * turned, moved)
         return type(value)(moved) if type(value) in (float, complex) else moved.astype(kind)[()]
+
+    def either(self, value: Array, other: Array) -> Any:
+        """Each number from one of two results."""
+        kind = dtype_of(value)
+        chosen = np.where(self.random.random(shape_of(value)) < 0.5, value, other)
+        return chosen.astype(kind)[()] if is_inexact(kind) else value
 
 
 class _Running(threading.local):
@@ -89,14 +107,27 @@ def _outputs(equation: Equation, out: Any) -> tuple[Any, ...]:
 
 
 def _run_with_noise(equation: Equation, operands: tuple[Array, ...], noise: Noise) -> tuple[Any, ...]:
-    """The outputs of an equation with rounding errors; with those of long sums, if it reads much and writes little."""
+    """The outputs of an equation with rounding errors; with those of long sums, if it reads much and writes little.
+
+    Sums and linear algebra round numbers on their way, in the precision of the result.
+    """
     written = max(1, sum([var.size for var in equation.outputs]))
     terms = sum([math.prod(shape_of(x)) for x in operands]) / written
-    if terms <= MOST_OPERANDS:
-        terms = 0.0
-    else:
-        operands = tuple([noise.rounded(x) for x in operands])
-    outs = _outputs(equation, bind(equation.primitive, operands, equation.params))
+    terms = terms if terms > MOST_OPERANDS else 0.0
+    units = [unit_of(var.dtype) for var in equation.outputs if is_inexact(var.dtype)]
+    unit = max(units, default=0.0)
+    narrows = any([is_inexact(dtype_of(x)) and unit_of(dtype_of(x)) < unit for x in operands])
+    by_lapack = equation.primitive.defined_in.startswith(LINALG)
+
+    def run() -> tuple[Any, ...]:
+        moved = operands
+        if terms or narrows or by_lapack:
+            moved = tuple([noise.rounded(x, unit=unit, norm=by_lapack) for x in operands])
+        return _outputs(equation, bind(equation.primitive, moved, equation.params))
+
+    outs = run()
+    if by_lapack:  # the columns of an inverse are solutions, each with errors of its own
+        outs = tuple([noise.either(*pair) for pair in zip(outs, run(), strict=True)])
     return tuple([noise.rounded(x, terms) for x in outs])
 
 

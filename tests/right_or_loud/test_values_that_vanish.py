@@ -105,12 +105,21 @@ EQUAL = {
 }
 
 
-def of_eigh(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def of_eigh(g: Callable[[Any], Any], decomposed: Callable[[Any], Any] = np.linalg.eigh) -> Callable[[Any], Any]:
     def f(a: Any) -> Any:
-        w, v = np.linalg.eigh((a + a.T) / 2)
-        return np.sum(WEIGHTS * ((v * g(w)) @ v.T))
+        w, v = decomposed((a + a.T) / 2)
+        return np.sum(WEIGHTS * np.real((v * g(w)) @ np.conj(v).T))
 
     return f
+
+
+def of_band(a: Any) -> Any:
+    return scipy.linalg.eig_banded(np.stack([np.append(np.diag(a, -k), np.zeros(k)) for k in range(3)]), lower=True)
+
+
+def of_schur(a: Any) -> Any:
+    t, z = scipy.linalg.schur(a)
+    return np.diag(t), z
 
 
 def of_eig(a: Any) -> Any:
@@ -123,7 +132,20 @@ def of_svd(a: Any) -> Any:
     return np.sum(WEIGHTS * ((u * np.sqrt(s)) @ vh))
 
 
-OF_BOTH = {"eigh": of_eigh(lambda w: w), "sqrt": of_eigh(np.sqrt), "eig": of_eig, "svd": of_svd}
+DECOMPOSED: dict[str, Callable[[Any], Any]] = {
+    "phases": lambda a: np.linalg.eigh(a + 0j),
+    "scipy": scipy.linalg.eigh,
+    "driver": lambda a: scipy.linalg.eigh(a, driver="evr"),
+    "pencil": lambda a: scipy.linalg.eigh(a, np.eye(3)),
+    "kind 2": lambda a: scipy.linalg.eigh(a, np.eye(3), type=2),
+    "pencil that moves": lambda a: scipy.linalg.eigh(np.eye(3), a),
+    "band": of_band,
+}
+OF_BOTH = {
+    **{name: of_eigh(np.exp, decomposed) for name, decomposed in DECOMPOSED.items()},
+    "eigh": of_eigh(lambda w: w), "sqrt": of_eigh(np.sqrt), "eig": of_eig, "svd": of_svd,
+}  # fmt: skip
+BY_SCHUR = of_eigh(np.exp, of_schur)
 DETERMINED: dict[str, Callable[[Any], Any]] = {
     "polar": lambda a: np.sum(WEIGHTS * scipy.linalg.polar(a)[1] ** 2),
     "polar from the left": lambda a: np.sum(WEIGHTS * scipy.linalg.polar(a, side="left")[1] ** 2),
@@ -146,6 +168,71 @@ def test_gradients_of_eigenvalues_with_their_vectors_are_right_or_not_finite(nam
         assert np.all(np.isnan(gradient(a)))
     apart = a + np.diag([0.0, 0.3, 0.7])
     np.testing.assert_allclose(func.grad(f)(apart), slopes_of(f, apart), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("at", EQUAL)
+@pytest.mark.parametrize("name", OF_BOTH)
+def test_forward_mode_marks_eigenvalues_with_their_vectors(name: str, at: str) -> None:
+    """Each direction that equal eigenvalues see as multiples of 1 alone is right; others are NaN."""
+    f, a = OF_BOTH[name], EQUAL[at]
+    expected = slopes_of(f, a)
+    for slopes in (func.jacfwd(f)(a), func.jit(func.jacfwd(f))(a)):
+        is_lost = np.isnan(slopes)
+        assert np.any(is_lost)
+        assert np.any(~is_lost) or "turned" in at
+        np.testing.assert_allclose(slopes[~is_lost], expected[~is_lost], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("at", EQUAL)
+def test_real_schur_forms_with_their_vectors_are_right_or_not_finite(at: str) -> None:
+    """Compiled code does not know that they have no blocks."""
+    a = EQUAL[at]
+    assert np.all(np.isnan(func.grad(BY_SCHUR)(a)))
+    slopes = func.jacfwd(BY_SCHUR)(a)
+    np.testing.assert_allclose(slopes[~np.isnan(slopes)], slopes_of(BY_SCHUR, a)[~np.isnan(slopes)], 1e-5, 1e-6)
+
+
+def test_tridiagonal_eigenvalues_with_their_vectors_are_right_or_not_finite() -> None:
+    def f(side: Any) -> Any:
+        w, v = scipy.linalg.eigh_tridiagonal(np.array([2.0, 2.0, 3.0]), side)
+        return ((v * np.exp(w)) @ v.T)[0, 1]
+
+    assert np.isnan(func.grad(f)(np.zeros(2))[0])
+    assert np.isnan(func.jacfwd(f)(np.zeros(2))[0])
+
+
+@pytest.mark.parametrize("a", [np.diag([3.0, 2.0, 0.0]), np.diag([3.0, 0.0, 0.0]), np.zeros((3, 3))], ids=str)
+def test_singular_matrices_of_their_own_vectors(a: np.ndarray[Any, Any]) -> None:
+    """U S Vh is the matrix, whose derivative singular values of zero leave out."""
+
+    def f(a: Any) -> Any:
+        u, s, vh = np.linalg.svd(a)
+        return np.sum(WEIGHTS * ((u * s) @ vh))
+
+    assert np.all(np.isnan(func.grad(f)(a)))
+    slopes = func.jacfwd(f)(a)
+    np.testing.assert_allclose(slopes[~np.isnan(slopes)], WEIGHTS[~np.isnan(slopes)])
+    truncated = func.grad(lambda a: np.sum(np.linalg.svd(a)[0][:, :1] ** 2 * np.linalg.svd(a)[1][:1]))
+    assert np.all(np.isfinite(truncated(a))) or not a.any()
+
+
+def test_vectors_of_one_eigenspace_by_another_batch_element() -> None:
+    """Elements of a batch without equal eigenvalues keep their derivatives."""
+    f = OF_BOTH["eigh"]
+    batch = np.stack([np.eye(3), np.diag([1.0, 2.0, 4.0])])
+    first, second = func.vmap(func.grad(f))(batch)
+    assert np.all(np.isnan(first))
+    np.testing.assert_allclose(second, slopes_of(f, batch[1]), rtol=1e-5, atol=1e-6)
+    hessians = func.vmap(func.hessian(f))(batch)
+    assert np.all(np.isfinite(hessians[1]))
+    np.testing.assert_allclose(hessians[1], func.hessian(f)(batch[1]))
+
+
+@pytest.mark.parametrize("at", EQUAL)
+@pytest.mark.parametrize("name", ["polar", "polar from the left", "sqrtm", "trace of exp"])
+def test_forward_mode_of_what_equal_eigenvalues_determine(name: str, at: str) -> None:
+    f, a = DETERMINED[name], EQUAL[at]
+    np.testing.assert_allclose(func.jacfwd(f)(a), slopes_of(f, a), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("at", EQUAL)

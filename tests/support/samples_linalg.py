@@ -112,6 +112,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "invariant_basis": [
         Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), {"hermitian": True}, ())
     ],
+    "singular_basis": [Sample((np.diag([4.0, 2.0, 1.0]), np.eye(3), np.array([4.0, 2.0, 1.0]), np.eye(3)), {}, ())],
     "rotation": [
         Sample(
             (VALUES, GAPS[:, first:], np.diag(VALUES), np.eye(3), real(3, 3 - first)),
@@ -125,8 +126,8 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((real(2, 3), VALUES, np.array([1.0, 2.0, 2.0, 5.0]), VALUES), differentiable=(0,)),
     ],
     "entangled": [
-        Sample((VALUES, np.outer(VALUES, 1 + VALUES), np.eye(3), np.arange(3.0)), {"hermitian": hermitian}, (0, 1))
-        for hermitian in (True, False)
+        Sample((VALUES, np.outer(VALUES, 1 + VALUES), np.eye(3), np.eye(3), np.zeros((3, 3))), {"kind": kind}, (0, 1))
+        for kind in ("hermitian", "general", "singular")
     ],
     "eigh_by_driver": [
         Sample((spd(3),), {"lower": True, "driver": "ev", "subset": None}, tolerance=1e-6),

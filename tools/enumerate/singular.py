@@ -234,7 +234,51 @@ def _spectra() -> list[Inner]:
         Inner("of a band", lambda x: scipy.linalg.eig_banded(np.stack(_bands(x)), lower=True)[0][:2], ZERO, ALL),
         Inner("by a driver", lambda x: scipy.linalg.eigh(beside(x), driver="ev")[0][:2], ZERO, ALL),
         Inner("by a driver, of a subset", lambda x: scipy.linalg.eigh(beside(x), subset_by_index=(0, 1))[0], ZERO, ALL),
+        *[Inner(f"exp by {name}", lambda x, of=of: _exponential(*of(x)), ZERO) for name, of in DECOMPOSITIONS.items()],
+        Inner("a singular matrix by svd", lambda x: _product(*np.linalg.svd(singular(x) + x[1] * SLOPE))[-1], ZERO),
+        Inner("zero by svd", lambda x: _product(*np.linalg.svd(np.stack([x, x[::-1], x * SLOPE[0]])))[-1], ZERO),
     ]  # fmt: skip
+
+
+def _exponential(w: Any, v: Any, inverse: Any = None) -> Any:
+    """The exponential function of a matrix, by vectors of equal eigenvalues."""
+    return np.real((v * np.exp(w)) @ (np.conj(v).T if inverse is None else inverse))[-1]
+
+
+SLOPE = np.outer([1.0, 2.0, 3.0], [1.0, 0.5, -1.0])
+
+
+def _product(u: Any, s: Any, vh: Any) -> Any:
+    return (u * s) @ vh
+
+
+def _by_eig(w: Any, v: Any) -> tuple[Any, Any, Any]:
+    return w, v, np.linalg.inv(v)
+
+
+def _by_svd(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
+    return s, u, vh
+
+
+def _by_schur(t: Any, z: Any) -> tuple[Any, Any]:
+    return np.diag(t), z
+
+
+DECOMPOSITIONS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "eigh": lambda x: np.linalg.eigh(beside(x)),
+    "eigh of phases": lambda x: np.linalg.eigh(phases(beside(x))),
+    "scipy.linalg.eigh": lambda x: scipy.linalg.eigh(beside(x)),
+    "a subset": lambda x: scipy.linalg.eigh(beside(x), subset_by_index=(2, 3)),
+    "a pencil": lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 2.0, 1.0, 1.0])),
+    "a pencil that moves": lambda x: scipy.linalg.eigh(np.diag([1.0, 2.0, 3.0, 3.0]), np.eye(4) + 0.1 * beside(x)),
+    "a pencil of kind 2": lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 1.2, 1.0, 1.0]), type=2),
+    "eigh_tridiagonal": lambda x: _tridiagonal(x),
+    "a band": lambda x: scipy.linalg.eig_banded(np.stack(_bands(x)), lower=True),
+    "eig": lambda x: _by_eig(*np.linalg.eig(beside(x))),
+    "svd": lambda x: _by_svd(*np.linalg.svd(beside(x))),
+    "schur": lambda x: _by_schur(*scipy.linalg.schur(beside(x))),
+}
+"""Values, vectors and their inverses, or adjoints."""
 
 
 def phases(a: Any) -> Any:

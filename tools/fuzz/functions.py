@@ -1060,6 +1060,8 @@ ACCUMULATES |= {
 CHOOSES = {"sort", "partition", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "union1d"}
 CHOOSES |= {"intersect1d", "setdiff1d", "setxor1d", "median", "nanmedian", *QUANTILES}
 """Functions that may return any of several equal elements, such as 0.0 and -0.0."""
+POLYNOMIALS = {"polymul", "polyadd", "polysub"}
+"""Functions whose traced results may begin with zeros that NumPy drops."""
 LARGER_OR_SMALLER = {"maximum", "minimum", "fmax", "fmin", "max", "min", "amax", "amin"}
 """Functions of which NumPy's loops, by length and layout, give any of 0.0 and -0.0."""
 
@@ -1380,6 +1382,13 @@ class Tester:
             found = difference(expected.value, got.value, exact, scalars, self.precision(), loose, is_open)
             if found and found.startswith("shape: ") and call.name == "polydiv":
                 return  # rounding decides whether a coefficient of the remainder is zero, and is left out
+            if found and found.startswith("shape: ") and mode != "plain" and call.name in POLYNOMIALS:
+                whole = np.asarray(got.value)  # traced coefficients of zero stay
+                extra = len(whole) - len(np.atleast_1d(expected.value))
+                if extra > 0 and not whole[:extra].any():
+                    found = difference(expected.value, whole[extra:], False, False, self.precision(), loose, is_open)
+            if found and found.startswith("dtype: ") and mode == "plain" and self._is_of_booleans():
+                return  # a Python number, where NumPy's shift or power is an int8
             if found and found.startswith("dtype: ") and mode != "plain" and self._is_of_objects():
                 numbers = np.asarray(got.value).astype(expected.value.dtype)[()]
                 found = difference(expected.value, numbers, False, False, 1e-6, loose)
@@ -1388,10 +1397,19 @@ class Tester:
             if found and not undefined:
                 self._add(mode, found)
 
+    def _is_of_booleans(self) -> bool:
+        """Whether all arguments are Python's True and False."""
+        return all([type(leaf.value) is bool for leaf in self.call.leaves()])
+
     def is_wrong_in_numpy(self) -> bool:
-        """Whether this is a vecmat into an `out` of complex numbers not in C order: NumPy writes to wrong places."""
+        """Whether this is a vecmat of complex numbers with an `out` or an `order` other than C: NumPy writes to wrong
+        places.
+        """
         if self.call.name != "vecmat":
             return False
+        dtype = raw(self.call.kwargs.get("dtype"))
+        if raw(self.call.kwargs.get("order", "C")) in ("A", "F", "K") and dtype is not None:
+            return np.dtype(dtype).kind == "c"
         out = raw(self.call.kwargs.get("out"))
         outs = [raw(x) for x in out] if isinstance(out, tuple) else [out]
         return any([np.iscomplexobj(x) and not x.flags.c_contiguous for x in outs if isinstance(x, np.ndarray)])

@@ -17,6 +17,7 @@ from func.control.scanning import scan
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, concrete, dtype_of, shape_of
 from func.interpreters.primitives.linalg.banded import band_adjoint, solve_banded
+from func.interpreters.primitives.linalg.entangled import entangle
 from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import cusps, from_triangle, largest, safe_reciprocal, with_cusps
 from func.interpreters.primitives.linalg.spectral import with_real_row
@@ -165,14 +166,16 @@ def eig_banded(
             inner = adjoint(v_all) @ moved @ v
             factor = safe_reciprocal(w[None, :] - w_all[:, None], largest(w_all))
             dw = np.real(np.sum(np.conjugate(v) * (v_all @ inner), axis=0))
-            return dw, with_real_row(v, v_all @ (factor * inner), True)
+            dv = with_real_row(v, v_all @ (factor * inner), True)
+            return entangle(dw, dv, adjoint(v) @ moved @ v, w, v)
         u = basis_of(dense, w_all, v_all)
         mixture = stop_gradient(adjoint(v_all) @ v)
         columns = u @ mixture
         dw = np.real(np.sum(np.conjugate(columns) * (moved @ columns), axis=0))
         dv = u @ turn_within(dense, w_all, u, adjoint(u) @ moved @ u) @ mixture
         dv = dv * np.sum(np.conjugate(columns) * v, axis=0)
-        return with_cusps(dw, cusp), with_cusps(with_real_row(v, dv, True), cusp)
+        dv = with_cusps(with_real_row(v, dv, True), cusp)
+        return entangle(with_cusps(dw, cusp), dv, adjoint(v) @ moved @ v, w, v)
 
     def of_one(band: Array) -> Any:
         n = shape_of(band)[1]

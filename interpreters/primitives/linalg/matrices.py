@@ -14,7 +14,6 @@ import numpy as np
 from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
-from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.partials import is_followed
 from func.interpreters.primitives.elementwise.table import (
@@ -22,7 +21,6 @@ from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
     greater,
-    greater_equal,
     imag,
     less_equal,
     real,
@@ -217,10 +215,6 @@ def are_equal(w: Array, others: Array) -> Array:
     return less_equal(absolute(subtract(along_columns(held), along_rows(others))), tiny)
 
 
-MIXED = 1e-9
-"""The relative size up to which a product of vectors and their cotangents is rounding."""
-
-
 class Cusps(NamedTuple):
     """Eigenvalues or singular values, some of which may be equal, with their source and the whole spectrum."""
 
@@ -310,66 +304,6 @@ cusped: Primitive = core.general(
 )
 """x, tangents of the values w or of their vectors in columns; its derivative by `mover` is NaN where w_i equals
 another one of everyone."""
-
-
-def entangle(dw: Array, dv: Array, w: Array, v: Array, hermitian: bool = True) -> tuple[Array, Array]:
-    """Tangents of eigenvalues and vectors whose cotangents meet: see `entangled`."""
-    known, n = core.known_value(w), core.shape_of(w)[-1]
-    if n < 2 or (known is not None and not np.any(_have_equals(known, known))):
-        return dw, dv
-    dw, dv = entangled(dw, dv, stop_gradient(v), stop_gradient(w), hermitian=hermitian)
-    return dw, dv
-
-
-def _entangled_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool) -> tuple[Any, Any]:
-    moved = [core.zeros_like(x) if dx is ZERO else dx for x, dx in zip(primals[:2], tangents[:2], strict=True)]
-    return entangled(*primals, hermitian=hermitian), entangled(*moved, *primals[2:], hermitian=hermitian)
-
-
-def _entangled_transpose(
-    ct: dict[int, Array], dw: Shaped, dv: Shaped, v: Array, w: Array, *, hermitian: bool
-) -> tuple[Any, ...]:
-    """NaN for the vectors of equal eigenvalues that the result mixes, if it depends on the eigenvalues too."""
-    if len(ct) < 2:
-        return ct.get(0, ZERO), ct.get(1, ZERO), ZERO, ZERO
-    n = core.shape_of(w)[-1]
-    # Of a general matrix V may be scaled and mixed by any matrix, so that functions of it leave all of Vᴴ ct at zero.
-    mixed = absolute(mm(mH(v), ct[1]) if hermitian else mm(full_like(mH(v), 1), absolute(ct[1])))
-    rank = len(core.shape_of(mixed))
-    limit = multiply(over_matrices(reduce_max(mixed, axes=(rank - 2, rank - 1))), MIXED)
-    others = subtract(1.0, identity_like(mixed, n))
-    are_pairs = multiply(convert(are_equal(w, w), dtype=core.dtype_of(mixed)), others)
-    is_mixed = multiply(
-        are_pairs, convert((greater if hermitian else greater_equal)(mixed, limit), dtype=core.dtype_of(mixed))
-    )
-    count = reduce_sum(is_mixed, axes=(rank - 2,))
-    lost = where(greater(count, 0), full_like(count, math.nan, ()), full_like(count, 0, ()))
-    return ct[0], add(ct[1], along_columns(lost)), ZERO, ZERO
-
-
-def _entangled_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return entangled(*core.materialize(size, batched, args), **params)
-
-
-entangled: Primitive = core.general(
-    "entangled",
-    lambda xp, dw, dv, v, w, *, hermitian: (dw, dv),
-    aval=lambda dw, dv, v, w, *, hermitian: (dw, dv),
-    parameters={"hermitian": FLAG},
-    batch=_entangled_batch,
-    jvp=_entangled_jvp,
-    transpose=_entangled_transpose,
-    body=lambda params: lambda dw, dv, v, w: (dw, dv),
-    mask="body",
-    multiple=True,
-    cost=0,
-)
-"""(dw, dv), tangents of eigenvalues and of their vectors in columns.
-
-The tangents of the vectors of equal eigenvalues leave out a part that is not determined. Functions of the vectors
-alone do not read it, or do not determine it either (projectors, U Vᴴ). A function of both, such as V f(w) Vᴴ, has a
-derivative whose limit that part would give: its cotangent is NaN.
-"""
 
 
 def with_cusps(tangent: Array, cusp: Cusps | None) -> Array:

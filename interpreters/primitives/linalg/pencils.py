@@ -17,6 +17,7 @@ from func.interpreters.core.parameters import FLAG, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, subtract
+from func.interpreters.primitives.linalg.entangled import entangle
 from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import (
     Cusps,
@@ -73,14 +74,10 @@ def _driver_aval(a: Aval, *, subset: Subset = None, **params: Any) -> tuple[Aval
     return Aval(_some(a.shape[:-1], subset), real_dtype(a.dtype)), Aval(_some(a.shape, subset), float_dtype(a.dtype))
 
 
-def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
-    """dw = diag of V⁻¹ dA V, and F ∘ V⁻¹ dA V with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
-
-    Of a subset: w are all eigenvalues, and `inner` has the columns of the subset.
-    """
-    first, last, *_ = subset or (0, shape_of(w)[-1])
-    square = block(inner, (first, last), (0, last - first))
-    return real_part(diagonal_of(square)), multiply(differences(w, None, first, last), inner)
+def _own(inner: Array, subset: Subset = None) -> Array:
+    """The rows of the subset, whose columns `inner` has."""
+    first, last, *_ = subset or (0, shape_of(inner)[-1])
+    return block(inner, (first, last), (0, last - first))
 
 
 def _completed(problem: Callable[[Subset], tuple[Array, Array]], subset: Subset) -> Sequence[Array]:
@@ -145,7 +142,7 @@ def _pencil_jvp(
     before. Kind 3: B A V = V W, Vᴴ B⁻¹ V = 1, Ã as in 1, S = (B⁻¹ V)ᴴ dB B⁻¹ V. The r S keeps V normalised.
     Source: the derivation for kind 1 is C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.4; 2 and 3 likewise.
     """
-    (a, b), (da, db) = primals, tangents
+    a, b = primals
 
     def problem(some: Subset) -> tuple[Array, Array]:
         out: tuple[Array, Array] = eigh_pencil(a, b, kind=kind, lower=lower, driver=driver, subset=some)
@@ -153,24 +150,46 @@ def _pencil_jvp(
 
     w, v, w_all, v_all = _completed(problem, subset)
     cusp = cusps(w_all)
-    if cusp is not None:
-        return (w, v), _pencil_with_cusps(primals, tangents, v, w_all, v_all, cusp, kind, lower, subset)
+    if cusp is None:
+        inner, dv = _pencil_moved(primals, tangents, w, v, w_all, v_all, kind, lower, subset)
+    else:
+        inner, dv = _pencil_with_cusps(primals, tangents, v, w_all, v_all, cusp, kind, lower, subset)
+    own = _own(inner, subset)
+    marks = part_of_cusps(cusp, *(subset or (0, None))[:2])
+    dw = with_cusps(real_part(diagonal_of(own)), marks)
+    return (w, v), entangle(dw, with_cusps(dv, marks), own, w, v)
+
+
+def _pencil_moved(
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    w: Array,
+    v: Array,
+    w_all: Array,
+    v_all: Array,
+    kind: int,
+    lower: bool,
+    subset: Subset,
+) -> tuple[Array, Array]:
+    """Ã + s ½ (w_i + w_j) S and dV where no further derivative is taken."""
+    (_, b), (da, db) = primals, tangents
     hermitian_b = from_triangle(b, lower)
     inner: Any = ZERO
     if da is not ZERO:
         basis = mm(hermitian_b, v_all) if kind == 2 else v_all
         right = mm(hermitian_b, v) if kind == 2 else v
         inner = mm(mm(mH(basis), from_triangle(da, lower)), right)
+    factor = differences(w_all, None, *(subset or (0, None))[:2])
     if db is ZERO:
-        dw, rotation = _turn(w_all, inner, subset)
-        return (w, v), (dw, _with_real_row(v, mm(v_all, rotation), hermitian_b, ZERO, kind, lower))
+        dv = mm(v_all, multiply(factor, inner))
+        return inner, _with_real_row(v, dv, hermitian_b, ZERO, kind, lower)
     d_hermitian_b = from_triangle(db, lower)
     dual, right = [solve(hermitian_b, x) if kind == 3 else x for x in (v_all, v)]
     db_rotated = mm(mm(mH(dual), d_hermitian_b), right)
     middle = multiply(add(along_rows(w_all), along_columns(w)), -0.5 if kind == 1 else 0.5)
-    dw, rotation = _turn(w_all, add_tangents(inner, multiply(middle, db_rotated)), subset)
-    dv = mm(v_all, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
-    return (w, v), (dw, _with_real_row(v, dv, hermitian_b, d_hermitian_b, kind, lower))
+    inner = add_tangents(inner, multiply(middle, db_rotated))
+    dv = mm(v_all, add(multiply(factor, inner), multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
+    return inner, _with_real_row(v, dv, hermitian_b, d_hermitian_b, kind, lower)
 
 
 def _pencil_with_cusps(
@@ -184,7 +203,7 @@ def _pencil_with_cusps(
     lower: bool,
     subset: Subset,
 ) -> tuple[Array, Array]:
-    """dw and dV by the invariant subspaces of M = B⁻¹ A, A B or B A, of which V are the vectors.
+    """V⁻¹ dM V and dV by the invariant subspaces of M = B⁻¹ A, A B or B A, of which V are the vectors.
 
     Columns of V are those of the basis U, of length one by N: Vᴴ N V = 1, where N is B, or B⁻¹ for kind 3.
     """
@@ -211,9 +230,7 @@ def _pencil_with_cusps(
         own = real_part(reduce_columns(conjugate(side), mm(db, side)))
         stretch = add(stretch, multiply(own, 0.5 if kind == 3 else -0.5))
     dv = add(dv, scale_columns(v, stretch))
-    own_cusp = part_of_cusps(cusp, first, last)
-    dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
-    return with_cusps(dw, own_cusp), with_cusps(_with_real_row(v, dv, b, db, kind, lower), own_cusp)
+    return inner, _with_real_row(v, dv, b, db, kind, lower)
 
 
 def _length(columns: Array, b: Array, kind: int) -> Array:

@@ -15,6 +15,7 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import real, subtract
+from func.interpreters.primitives.linalg.entangled import entangle
 from func.interpreters.primitives.linalg.matrices import (
     are_square,
     cusps,
@@ -56,7 +57,8 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
     below = keep_where(mH(solve(mH(r), mH(similar))), lambda i, j: j < i)
     turn = subtract(below, mH(below))
     dt = add(inner, subtract(mm(t, turn), mm(turn, t)))
-    return (t, z), (keep_where(dt, lambda i, j: j >= i), mm(z, turn))
+    left_out = keep_where(dt, lambda i, j: j < i)
+    return (t, z), entangle(subtract(dt, left_out), mm(z, turn), left_out, w, z, "general")
 
 
 def _refuse_blocks(t: Array) -> None:

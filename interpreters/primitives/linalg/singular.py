@@ -26,7 +26,9 @@ from func.interpreters.core.parameters import FLAG, NUMBER
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.conventions import by_convention
+from func.interpreters.primitives.elementwise.partials import is_followed
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, not_equal, subtract
+from func.interpreters.primitives.linalg.entangled import entangle
 from func.interpreters.primitives.linalg.matrices import (
     Cusps,
     along_columns,
@@ -36,7 +38,6 @@ from func.interpreters.primitives.linalg.matrices import (
     block,
     cusps,
     diagonal_of,
-    entangle,
     from_triangle,
     hermitian_part,
     keep_where,
@@ -50,6 +51,7 @@ from func.interpreters.primitives.linalg.matrices import (
     turn_to_real,
     with_cusps,
 )
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate
 
@@ -66,11 +68,24 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     """
     (a,), (da,) = primals, tangents
     u, s, vh = svd(a, full_matrices=full_matrices)
+    cusp = cusps(s, source=a)
+    inner, thin, du, dv = _turning(a, da, *basis_of_svd(a, u, s, vh), cusp)
+    are_zero = equal(stop_gradient(s), 0)
+    mixing = where(expand(are_zero, (len(shape_of(s)) - 1,)), inner, hermitian_part(inner))
+    ds = _moved_values(real_part(diagonal_of(inner)), a, s, cusp)
+    ds, du = _entangle_thin(ds, du, mixing, s, thin[0])
+    ds, dv = _entangle_thin(ds, dv, mixing, s, thin[1])
+    return (u, s, vh), (du, ds, mH(dv))
+
+
+def _turning(
+    a: Array, da: Array, u: Array, s: Array, vh: Array, cusp: Cusps | None
+) -> tuple[Array, tuple[Array, Array], Array, Array]:
+    """P, the columns of U and V that belong to singular values, dU and dV."""
     k = shape_of(s)[-1]
     thin_u = block(u, (0, shape_of(u)[-2]), (0, k))
     thin_v = block(mH(vh), (0, shape_of(vh)[-1]), (0, k))
     inner = mm(mm(mH(thin_u), da), thin_v)
-    cusp = cusps(s, source=a)
     left, right = _rotations(inner, s, cusp)
     inverse = safe_reciprocal(s, reshape(largest(s), shape=(*shape_of(s)[:-1], 1)))
     du = _turned(u, thin_u, left, scale_columns(mm(da, thin_v), inverse))
@@ -81,18 +96,54 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
         turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
         du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
     du, dv = (_columns_with_cusps(d, k, cusp) for d in (du, dv))
-    ds, du = _entangle_thin(_moved_values(real_part(diagonal_of(inner)), a, s, cusp), du, s, thin_u)
-    ds, dv = _entangle_thin(ds, dv, s, thin_v)
-    return (u, s, vh), (du, ds, mH(dv))
+    return inner, (thin_u, thin_v), du, dv
 
 
-def _entangle_thin(ds: Array, columns: Array, s: Array, thin: Array) -> tuple[Array, Array]:
+def _basis_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """Those of svd, where nothing reads U and V together with the singular values."""
+    (a, u, s, vh), da = primals, tangents[0]
+    out = singular_basis(a, u, s, vh)
+    if da is ZERO:
+        return out, (ZERO, ZERO)
+    s = svdvals(a)
+    _, _, du, dv = _turning(a, da, out[0], s, out[1], cusps(s, source=a))
+    return out, (du, mH(dv))
+
+
+singular_basis: Primitive = general(
+    "singular_basis",
+    lambda xp, a, u, s, vh: (u, vh),
+    aval=lambda a, u, s, vh: (u, vh),
+    fits=lambda a, u, s, vh: are_matrices(a, u, vh) and s.shape == (*a.shape[:-2], min(a.shape[-2:])),
+    batch=leading_axes("singular_basis"),
+    jvp=_basis_jvp,
+    multiple=True,
+    body=lambda params: lambda a, u, s, vh: (u, vh),
+    cost=0,
+)
+"""U and Vᴴ of a matrix A whose decomposition is known; the derivatives are by A alone, and not `entangled`."""
+
+
+def basis_of_svd(a: Array, u: Array, s: Array, vh: Array) -> tuple[Array, Array, Array]:
+    """U, s and Vᴴ for results that do not read the vectors of equal singular values together with these."""
+    if not is_followed(a):
+        return u, s, vh
+    u, vh = singular_basis(a, *(stop_gradient(x) for x in (u, s, vh)))
+    return u, s, vh
+
+
+def singular_vectors(a: Array, full_matrices: bool = False) -> tuple[Array, Array, Array]:
+    """`svd`, for such results."""
+    return basis_of_svd(a, *svd(a, full_matrices=full_matrices))
+
+
+def _entangle_thin(ds: Array, columns: Array, mixing: Array, s: Array, thin: Array) -> tuple[Array, Array]:
     """`entangle` of the vectors that belong to singular values."""
     rows, n = shape_of(columns)[-2:]
     k = shape_of(s)[-1]
     if k == n:
-        return entangle(ds, columns, s, thin)
-    ds, first = entangle(ds, block(columns, (0, rows), (0, k)), s, thin)
+        return entangle(ds, columns, mixing, s, thin, "singular")
+    ds, first = entangle(ds, block(columns, (0, rows), (0, k)), mixing, s, thin, "singular")
     return ds, concatenate(first, block(columns, (0, rows), (k, n)), axis=len(shape_of(columns)) - 1)
 
 
@@ -172,7 +223,7 @@ svd: Primitive = general(
 def _svdvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """ds = Re diag(Uᴴ dA V). Source: Giles (2008), section 3.2."""
     (a,), (da,) = primals, tangents
-    u, _, vh = svd(a, full_matrices=False)
+    u, _, vh = singular_vectors(a)
     product = multiply(conjugate(u), mm(da, mH(vh)))
     ds = real_part(reduce_sum(product, axes=(len(shape_of(product)) - 2,)))
     values = svdvals(a)
@@ -213,7 +264,7 @@ def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
     """For P = V g(S) Uᴴ with g(s) = 1/s of the remaining values, 0 of the others, in the basis of singular vectors.
     There (g_i - g_j) / (s_i - s_j) multiplies the Hermitian part of Uᴴ dA V, and (g_i + g_j) / (s_i + s_j) the other
     one. The part that leads out of the span gets g / s. Equal remaining values have the limit -1 / (s_i s_j)."""
-    u, s, vh = svd(a, full_matrices=False)
+    u, s, vh = singular_vectors(a)
     v = mH(vh)
     scale = reshape(largest(s), shape=(*shape_of(s)[:-1], 1))
     is_kept = greater(s, multiply(scale, expand(limit, (len(shape_of(limit)),))))

@@ -21,6 +21,7 @@ from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, greater, imag, subtract
+from func.interpreters.primitives.linalg.entangled import entangle
 from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import (
     Cusps,
@@ -31,13 +32,13 @@ from func.interpreters.primitives.linalg.matrices import (
     cusps,
     diagonal_of,
     differences,
-    entangle,
     from_triangle,
     identity_like,
     largest,
     mH,
     mm,
     mT,
+    part_of,
     part_of_cusps,
     real_part,
     row_of,
@@ -64,7 +65,7 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     w, v = eigh(a, lower=lower)
     cusp = cusps(w)
     dw, dv = turned(lambda: from_triangle(a, lower), projection(da, lower), w, v, cusp)
-    return (w, v), entangle(dw, with_real_row(v, dv, lower), w, v)
+    return (w, v), (dw, with_real_row(v, dv, lower))
 
 
 def turned(
@@ -80,22 +81,23 @@ def turned(
     Where eigenvalues may be equal, the basis that is differentiated further is that of invariant subspaces; columns of
     eigenvectors differ from it by phases.
     """
-    first, last = places or (0, core.shape_of(w)[-1])
+    places = first, last = places or (0, core.shape_of(w)[-1])
     rows = core.shape_of(v)[-2]
     if cusp is None:
-        inner = change(v, block(v, (0, rows), (first, last)))
+        inner = change(v, block(v, (0, rows), places))
         dv = mm(v, multiply(differences(w, None, first, last), inner))
-        return real_part(diagonal_of(block(inner, (first, last), (0, last - first)))), dv
+        own = block(inner, (first, last), (0, last - first))
+        return entangle(real_part(diagonal_of(own)), dv, own, part_of(w, first, last), block(v, (0, rows), places))
     a = matrix()
     u = basis_of(a, w, v)
-    chosen = block(u, (0, rows), (first, last))
+    chosen = block(u, (0, rows), places)
     inner = change(u, chosen)
     dv = mm(u, turn_within(a, w, u, inner, first, last))
     if core.dtype_of(v).kind == "c":
-        dv = scale_columns(dv, reduce_columns(conjugate(chosen), block(v, (0, rows), (first, last))))
-    own = part_of_cusps(cusp, first, last)
-    dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
-    return with_cusps(dw, own), with_cusps(dv, own)
+        dv = scale_columns(dv, reduce_columns(conjugate(chosen), block(v, (0, rows), places)))
+    marks, own = part_of_cusps(cusp, first, last), block(inner, places, (0, last - first))
+    dw = with_cusps(real_part(diagonal_of(own)), marks)
+    return entangle(dw, with_cusps(dv, marks), own, part_of(w, first, last), block(v, (0, rows), places))
 
 
 def projection(da: Array, lower: bool) -> Callable[[Array, Array], Array]:
@@ -183,7 +185,7 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     correction = add(stretch, multiply(turn, 1j))
     dv = subtract(dv, scale_columns(v, correction))
     dw = multiply(diagonal_of(inner), _one_if_accurate(a, w, rows))
-    return (w, v), entangle(with_cusps(dw, cusp), with_cusps(dv, cusp), w, v, hermitian=False)
+    return (w, v), entangle(with_cusps(dw, cusp), with_cusps(dv, cusp), inner, w, v, "general")
 
 
 def _one_if_accurate(a: Array, w: Array, rows: Array) -> Array:

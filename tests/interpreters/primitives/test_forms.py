@@ -59,7 +59,10 @@ NOT_NATIVE = {
 
 PASSED_ON = {"checkpoint_call", "custom_vjp_call", "saved_output"}
 """Calls whose outputs are operands: they stand in Programs under transforms, and are gone before code is made."""
-REPLACED = {"cusped", "entangled", "exponential_share", "invariant_basis", "modulus_power", "rotation", "signed_power"}
+REPLACED = {
+    "cusped", "entangled", "exponential_share", "invariant_basis", "modulus_power", "rotation", "signed_power",
+    "singular_basis",
+}  # fmt: skip
 """Primitives that inlining replaces by those of their bodies."""
 
 
