@@ -135,7 +135,7 @@ def fiedler(a: Array) -> Array:
     a = _vector(a)
     difference = fnp.expand_dims(a, -1) - fnp.expand_dims(a, -2)
     diagonal = np.eye(shape_of(a)[-1], dtype=bool)  # constant: a modulus there has no second derivative
-    return fnp.where(diagonal, difference, fnp.abs(fnp.where(diagonal, 1, difference)))
+    return fnp.where(diagonal, fnp.real(difference), fnp.abs(fnp.where(diagonal, 1, difference)))
 
 
 def convolution_matrix(a: Array, n: int, mode: str = "full") -> Array:

@@ -155,7 +155,8 @@ def _spread(original: F, is_root: bool, doc: str) -> F:
         a = operand(a)
         axes = mean_axes(axis, rank_of(a))
         squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
-        is_constant = where is NO_VALUE and mean is NO_VALUE and number_of(a, axes, where) == 1
+        is_own_mean = where is NO_VALUE and mean is NO_VALUE and dtype in (None, dtype_of(a))
+        is_constant = is_own_mean and number_of(a, axes, where) == 1
         root = squared if is_constant or not is_root else root_of(squared)  # of one element: 0, smooth, or NaN
         return finish(root, shape_of(a), axes, keepdims, out)
 

@@ -61,8 +61,10 @@ class Noise:
     def either(self, value: Array, other: Array) -> Any:
         """Each number from one of two results."""
         kind = dtype_of(value)
-        chosen = np.where(self.random.random(shape_of(value)) < 0.5, value, other)
-        return chosen.astype(kind)[()] if is_inexact(kind) else value
+        if not is_inexact(kind):
+            return value
+        is_first = self.random.random(shape_of(value)) < 0.5
+        return np.where(is_first, np.asarray(value), np.asarray(other)).astype(kind)[()]
 
 
 class _Running(threading.local):

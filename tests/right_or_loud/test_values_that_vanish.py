@@ -6,6 +6,7 @@ Also functions of eigenvalues together with their vectors where eigenvalues are 
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -247,3 +248,15 @@ def test_eigenvalues_beside_a_defective_pair() -> None:
     a, change = np.array([[2.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.outer([1.0, 0.0, 0.0], [0, 0, 1.0])
     for values in (np.linalg.eigvals, lambda a: np.linalg.eig(a)[0]):
         assert np.isnan(func.jvp(lambda t, values=values: values(a + t * change), (0.0,), (1.0,))[1][0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("x", [np.array([1.5 + 1.75j, 0.3 - 1j]), np.array([0.1, 0.7])], ids=["complex", "real"])
+def test_deviations_of_one_number_from_its_mean_in_another_dtype(x: np.ndarray[Any, Any], dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.std(x, axis=(), dtype=dtype)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for got in (func.jvp(f, (x,), (x,))[0], func.jit(f)(x), func.vmap(f)(x)):
+            np.testing.assert_allclose(got, f(x), rtol=1e-6)
