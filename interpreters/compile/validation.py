@@ -34,11 +34,11 @@ from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.program.plain_runs import (
-    LINALG,
     Noise,
     Run,
     Undefined,
     evaluated,
+    is_of_linalg,
     plain_run,
     steps_of_last,
     unit_of,
@@ -258,7 +258,7 @@ class _Promise:
         self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
         """Whether nothing is added up, so infinities and NaN stay where they were."""
         self.is_for_finite = any([kind.kind == "c" for kind in kinds]) or (
-            not keeps_bits and any([p is seed or p.defined_in.startswith(LINALG) for p in primitives])
+            not keeps_bits and any([p is seed or is_of_linalg(p) for p in primitives])
         )
         """Whether the promise covers finite inputs alone."""
         params = [value for part in _programs(program) for e in part.equations for value in e.params.values()]

@@ -22,8 +22,6 @@ MOST_STEPS = 20_000
 
 MOST_OPERANDS = 3
 """An equation that reads more elements for each that it writes adds them up."""
-LINALG = "func.interpreters.primitives.linalg."
-"""The package of the primitives that LAPACK computes."""
 HUGE = 1e4
 """Beyond this size, SciPy's functions of several arguments are not called with numbers that no user passed."""
 
@@ -119,7 +117,7 @@ def _run_with_noise(equation: Equation, operands: tuple[Array, ...], noise: Nois
     units = [unit_of(var.dtype) for var in equation.outputs if is_inexact(var.dtype)]
     unit = max(units, default=0.0)
     narrows = any([is_inexact(dtype_of(x)) and unit_of(dtype_of(x)) < unit for x in operands])
-    by_lapack = equation.primitive.defined_in.startswith(LINALG)
+    by_lapack = is_of_linalg(equation.primitive)
 
     def run() -> tuple[Any, ...]:
         moved = operands
@@ -170,6 +168,11 @@ def refuse_extremes(primitive: Primitive, operands: Sequence[Array]) -> None:
         return
     if not all([np.all(np.abs(x) < HUGE) for x in operands]):
         raise Undefined
+
+
+def is_of_linalg(primitive: Primitive) -> bool:
+    """Whether LAPACK computes a primitive."""
+    return ".linalg." in primitive.defined_in
 
 
 def unit_of(dtype: np.dtype[Any]) -> float:

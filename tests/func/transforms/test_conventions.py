@@ -328,6 +328,10 @@ SPECTRAL: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 }
 
 
+READ_VECTORS = ("projector", "reconstruction")
+"""Forward mode marks the vectors of equal eigenvalues in directions that mix them (`entangled`)."""
+
+
 def _rebuilt(a: Any) -> Any:
     u, s, vh = np.linalg.svd(a)
     return (u * s) @ vh
@@ -337,7 +341,10 @@ def _rebuilt(a: Any) -> Any:
 def test_degenerate_spectra(name: str) -> None:
     f, a, expected = SPECTRAL[name]
     np.testing.assert_allclose(func.grad(f)(a), expected, atol=1e-12)
-    np.testing.assert_allclose(func.jacfwd(f)(a), expected, atol=1e-12)
+    forward = func.jacfwd(f)(a)
+    mixes = np.isnan(forward)
+    assert np.any(mixes) == (name in READ_VECTORS)
+    np.testing.assert_allclose(forward[~mixes], expected[~mixes], atol=1e-12)
 
 
 OF_A_NUMBER: dict[str, Callable[[Callable[..., Any]], Callable[[Any], Any]]] = {
